@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code, reason = "loads foreign libraries")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libloading::Library;
 use runtime_core::backend::open_library;
@@ -20,16 +20,34 @@ pub(crate) const FOLDERS: &[&str] =
 /// # Safety
 /// The library can be loaded at any time, on any thread.
 pub(crate) unsafe fn open_driver_library(name: &str) -> Result<Library, String> {
-    let mut reason = None;
-    for folder in FOLDERS {
-        let path = Path::new(folder).join(name);
+    // SAFETY: the caller's promise.
+    unsafe { open_first(FOLDERS.iter().map(|folder| Path::new(folder).join(name)), |library, _| Ok(library)) }
+}
+
+/// Opens the first of some libraries that has the functions which `bind` looks for; it returns the name of one that is missing.
+///
+/// # Errors
+/// What is missing in the last library that could be opened, otherwise why the first could not.
+///
+/// # Safety
+/// As for [`open_driver_library`].
+pub(crate) unsafe fn open_first<T>(
+    paths: impl IntoIterator<Item = PathBuf>,
+    bind: impl Fn(Library, &Path) -> Result<T, &'static str>,
+) -> Result<T, String> {
+    let mut reason = String::new();
+    for path in paths {
         // SAFETY: the caller's promise.
         match open_library(&path, |path| unsafe { Library::new(path) }) {
-            Ok(library) => return Ok(library),
-            Err(error) => reason = reason.or_else(|| Some(error.message().to_owned())),
+            Ok(library) => match bind(library, &path) {
+                Ok(bound) => return Ok(bound),
+                Err(symbol) => reason = format!("{}: it lacks {symbol}", path.display()),
+            },
+            Err(error) if reason.is_empty() => error.message().clone_into(&mut reason),
+            Err(_) => {}
         }
     }
-    Err(reason.unwrap_or_default())
+    Err(reason)
 }
 
 /// Declares groups of functions that return `$code`; a group is bound whole or not at all.

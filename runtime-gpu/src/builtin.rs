@@ -3,12 +3,12 @@
 #![allow(unsafe_code, reason = "loads and launches through the driver")]
 
 use std::ffi::{CString, c_void};
+use std::sync::Arc;
 
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::PrimaryContext;
-use crate::driver::Driver;
-use crate::driver::abi::{DevicePtr, Function, Module, Stream, device_attribute};
+use crate::driver::abi::{CUdevice_attribute, DevicePtr, Function, Module, Stream};
 
 /// The kernels, without `.version` and `.target`, which are chosen for the device.
 const PTX: &str = include_str!("builtin.ptx");
@@ -24,6 +24,7 @@ const MAX_FILL_GROUPS: u64 = 2048;
 /// The loaded kernels.
 #[derive(Debug)]
 pub(crate) struct Builtins {
+    primary: Arc<PrimaryContext>,
     module: Module,
     pub(crate) empty: Function,
     fill_words: Function,
@@ -34,13 +35,15 @@ pub(crate) struct Builtins {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FillLaunch {
     pub(crate) function: Function,
-    pub(crate) groups: u32,
-    pub(crate) arguments: [u64; 4],
+    groups: u32,
+    arguments: [u64; 4],
 }
 
 impl FillLaunch {
-    /// Work-items per group.
-    pub(crate) const GROUP_SIZE: u32 = FILL_GROUP_SIZE;
+    /// Groups, and work-items of each.
+    pub(crate) const fn shape(&self) -> [[u32; 3]; 2] {
+        [[self.groups, 1, 1], [FILL_GROUP_SIZE, 1, 1]]
+    }
 
     /// Calls `launch` with pointers to the arguments, which the driver only reads.
     pub(crate) fn with_params<R>(&self, launch: impl FnOnce(*mut *mut c_void) -> R) -> R {
@@ -51,26 +54,20 @@ impl FillLaunch {
 }
 
 impl Builtins {
-    pub(crate) fn load(primary: &PrimaryContext) -> Result<Self> {
+    pub(crate) fn load(primary: &Arc<PrimaryContext>) -> Result<Self> {
         let _current = primary.make_current()?;
         let driver = primary.driver;
         let attribute = |key| driver.attribute(primary.ordinal, key);
-        let text = ptx(attribute(device_attribute::MAJOR) * 10 + attribute(device_attribute::MINOR))?;
-        let mut module = Module::NULL;
-        let none = std::ptr::null_mut();
-        // SAFETY: the text is terminated, there are no options, and the context is current.
-        let code = unsafe {
-            (driver.cuModuleLoadDataEx)(
-                &raw mut module.0,
-                text.as_ptr().cast(),
-                0,
-                none,
-                std::ptr::null_mut(),
-            )
-        };
-        primary.check("cuModuleLoadDataEx", code)?;
-        let mut builtins =
-            Self { module, empty: Function::NULL, fill_words: Function::NULL, fill_bytes: Function::NULL };
+        let text = ptx(attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10
+            + attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR))?;
+        let module = primary.query("cuModuleLoadDataEx", Module::NULL, |driver, module| {
+            let (text, none) = (text.as_ptr().cast(), std::ptr::null_mut());
+            // SAFETY: the text is terminated, there are no options, and the context is current.
+            unsafe { (driver.cuModuleLoadDataEx)(&raw mut module.0, text, 0, none, std::ptr::null_mut()) }
+        })?;
+        let (primary, null) = (Arc::clone(primary), Function::NULL);
+        // On an error the drop unloads the module.
+        let mut builtins = Self { primary, module, empty: null, fill_words: null, fill_bytes: null };
         let kernels = [
             (&mut builtins.empty, c"empty"),
             (&mut builtins.fill_words, c"fill_words"),
@@ -79,7 +76,7 @@ impl Builtins {
         for (function, name) in kernels {
             // SAFETY: the module is loaded, the name terminated, and the out-parameter writable.
             let code = unsafe { (driver.cuModuleGetFunction)(&raw mut function.0, module.0, name.as_ptr()) };
-            primary.check("cuModuleGetFunction", code)?;
+            builtins.primary.check("cuModuleGetFunction", code)?;
         }
         Ok(builtins)
     }
@@ -102,49 +99,31 @@ impl Builtins {
     }
 
     /// Submits the empty kernel.
-    pub(crate) fn launch_noop(&self, primary: &PrimaryContext, stream: Stream) -> Result<()> {
+    pub(crate) fn launch_noop(&self, stream: Stream) -> Result<()> {
         let none = std::ptr::null_mut();
         // SAFETY: function and stream are alive and of one context, and the kernel takes nothing.
-        let code = unsafe {
-            (primary.driver.cuLaunchKernel)(self.empty.0, 1, 1, 1, 1, 1, 1, 0, stream.0, none, none)
-        };
-        primary.check("cuLaunchKernel", code)
+        let code = unsafe { self.primary.driver.launch(self.empty, [[1; 3]; 2], 0, stream, none, none) };
+        self.primary.check("cuLaunchKernel", code)
     }
 
     /// Submits a fill.
-    pub(crate) fn launch_fill(
-        &self,
-        primary: &PrimaryContext,
-        stream: Stream,
-        fill: &FillLaunch,
-    ) -> Result<()> {
-        let (groups, size, none) = (fill.groups, FILL_GROUP_SIZE, std::ptr::null_mut());
+    pub(crate) fn launch_fill(&self, stream: Stream, fill: &FillLaunch) -> Result<()> {
+        let none = std::ptr::null_mut();
         let code = fill.with_params(|arguments| {
             // SAFETY: function and stream are alive and of one context; both kernels take these four arguments, and the
             // range lies within a buffer.
-            unsafe {
-                (primary.driver.cuLaunchKernel)(
-                    fill.function.0,
-                    groups,
-                    1,
-                    1,
-                    size,
-                    1,
-                    1,
-                    0,
-                    stream.0,
-                    arguments,
-                    none,
-                )
-            }
+            unsafe { self.primary.driver.launch(fill.function, fill.shape(), 0, stream, arguments, none) }
         });
-        primary.check("cuLaunchKernel", code)
+        self.primary.check("cuLaunchKernel", code)
     }
+}
 
-    /// Unloads the kernels. The context is current.
-    pub(crate) fn unload(&self, driver: &Driver) {
-        // SAFETY: loaded once, and no longer in use.
-        let _ = unsafe { (driver.cuModuleUnload)(self.module.0) };
+impl Drop for Builtins {
+    fn drop(&mut self) {
+        if let Ok(_current) = self.primary.make_current() {
+            // SAFETY: loaded once, and no longer in use.
+            let _ = unsafe { (self.primary.driver.cuModuleUnload)(self.module.0) };
+        }
     }
 }
 

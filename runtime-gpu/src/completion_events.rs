@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use runtime_core::Result;
 
 use crate::context::PrimaryContext;
-use crate::driver::Driver;
 use crate::driver::abi::{Event, Stream};
 
 /// Events created at once when none is free. Few, so that the driver's part of them stays in the cache.
@@ -154,13 +153,10 @@ impl CompletionEvents {
         self.retire(index + 1);
     }
 
-    /// Destroys all events. The context is current.
-    pub(crate) fn close(&mut self, driver: &Driver) {
+    /// Removes all events, but for those of timestamps.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Event> {
         let pending = self.pending.drain(..).filter(|pending| pending.reusable).map(|pending| pending.event);
-        for event in pending.chain(self.free.drain(..)) {
-            // SAFETY: ours, and no longer in use; the driver keeps what it still needs.
-            let _ = unsafe { (driver.cuEventDestroy_v2)(event.0) };
-        }
+        pending.chain(self.free.drain(..))
     }
 }
 

@@ -3,64 +3,32 @@
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
-use std::ffi::{c_int, c_void};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use runtime_core::backend::HostBorrowGuard;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::builtin::Builtins;
-use crate::counters::CounterState;
-use crate::driver::abi::{
-    self, Context, CuResult, NO_TIMING, NON_BLOCKING, Ordinal, Stream, device_attribute, pool_attribute,
-};
-use crate::driver::{Driver, MemoryPools, is_sticky};
-use crate::free_list::Block;
+use crate::driver::abi::{self, Context, CuResult, NO_TIMING, NON_BLOCKING, Ordinal, Stream};
+use crate::driver::{Driver, is_sticky};
 use crate::interner::Interner;
-use crate::pinned_blocks::PinnedBlockPool;
-use crate::progress::StreamState;
-use crate::staging::{Staging, StagingConfig};
-use crate::timer::DeviceClock;
+use crate::launch_log::LaunchLog;
 
 /// Most running kernels that an error names, one per queue.
 const MAX_NAMED_QUEUES: usize = 4;
 
-/// A retained primary context, with the state that all openings of the device share.
+/// A retained primary context. What an open device owns in it is in [`crate::device_state`].
 #[derive(Debug)]
 pub(crate) struct PrimaryContext {
     pub(crate) driver: &'static Driver,
     pub(crate) ordinal: Ordinal,
     pub(crate) context: Context,
-    pub(crate) pool: Option<MemoryPool>,
-    /// Stream for allocations and frees that belong to no queue.
-    pub(crate) alloc_stream: Stream,
     pub(crate) kernel_names: Interner,
-    pub(crate) clock: DeviceClock,
-    pub(crate) pinned_blocks: PinnedBlockPool,
+    /// Of the open queues.
+    launch_logs: Mutex<Vec<Weak<LaunchLog>>>,
     host_borrows: HostBorrowGuard,
-    pub(crate) counters: CounterState,
-    builtins: Mutex<Option<Arc<Builtins>>>,
-    staging: OnceLock<Staging>,
-    queues: Mutex<Vec<Weak<StreamState>>>,
-    enabled_peers: Mutex<Vec<Ordinal>>,
     /// The first sticky error.
     fault: OnceLock<Error>,
-}
-
-/// A pool of stream-ordered memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MemoryPool {
-    pub(crate) api: MemoryPools,
-    pub(crate) handle: abi::Pool,
-}
-
-impl MemoryPool {
-    /// Frees a block in stream order.
-    pub(crate) fn free(self, block: Block, stream: Stream) {
-        // SAFETY: allocated from the pool, freed once, and used by no work submitted to the stream later.
-        let _ = unsafe { (self.api.cuMemFreeAsync)(block.base, stream.0) };
-    }
 }
 
 /// Makes a context current on this thread until it is dropped, which restores the previous one.
@@ -98,27 +66,17 @@ impl PrimaryContext {
         // SAFETY: the out-parameter is writable, and the device exists.
         let code = unsafe { (driver.cuDevicePrimaryCtxRetain)(&raw mut context.0, ordinal) };
         driver.check("cuDevicePrimaryCtxRetain", code)?;
-        let mut primary = Self {
+        let primary = Self {
             driver,
             ordinal,
             context,
-            pool: None,
-            alloc_stream: Stream::NULL,
             kernel_names: Interner::default(),
-            clock: DeviceClock::default(),
-            pinned_blocks: PinnedBlockPool::default(),
+            launch_logs: Mutex::default(),
             host_borrows: HostBorrowGuard::default(),
-            counters: CounterState::default(),
-            builtins: Mutex::default(),
-            staging: OnceLock::new(),
-            queues: Mutex::default(),
-            enabled_peers: Mutex::default(),
             fault: OnceLock::new(),
         };
-        // On an error the drop releases what exists so far.
+        // Fails if an earlier fault left the context unusable.
         primary.memory_info()?;
-        primary.alloc_stream = primary.open_stream(0)?;
-        primary.pool = primary.open_pool()?;
         Ok(primary)
     }
 
@@ -175,56 +133,82 @@ impl PrimaryContext {
 
     /// The oldest kernel of each queue that is not known to have ended.
     fn running_kernels(&self) -> Vec<String> {
-        let queues = self.queues();
-        let found = queues.iter().filter_map(|queue| {
-            let (ticket, name) = queue.oldest_running_launch()?;
+        let logs: Vec<_> = self.launch_logs.lock().iter().filter_map(Weak::upgrade).collect();
+        let found = logs.iter().filter_map(|log| {
+            let (ticket, name) = log.oldest_running()?;
             Some(format!("kernel `{}` (ticket {ticket})", self.kernel_names.resolve(name)))
         });
         found.take(MAX_NAMED_QUEUES).collect()
     }
 
-    /// Registers a queue.
-    pub(crate) fn add_queue(&self, queue: &Arc<StreamState>) {
-        let mut queues = self.queues.lock();
-        queues.retain(|known| known.strong_count() > 0);
-        queues.push(Arc::downgrade(queue));
+    /// A log of launches, for a new queue.
+    pub(crate) fn open_log(&self) -> Arc<LaunchLog> {
+        let (log, mut logs) = (Arc::new(LaunchLog::new()), self.launch_logs.lock());
+        logs.retain(|known| known.strong_count() > 0);
+        logs.push(Arc::downgrade(&log));
+        log
+    }
+
+    /// Makes a call that writes a value, for which the context is current.
+    pub(crate) fn query<T>(
+        &self,
+        function: &str,
+        mut value: T,
+        call: impl FnOnce(&'static Driver, &mut T) -> CuResult,
+    ) -> Result<T> {
+        let _current = self.make_current()?;
+        let code = call(self.driver, &mut value);
+        self.check(function, code).map(|()| value)
     }
 
     /// Free and total bytes of the device's memory.
     pub(crate) fn memory_info(&self) -> Result<(usize, usize)> {
-        let _current = self.make_current()?;
-        let (mut free, mut total) = (0, 0);
-        // SAFETY: the out-parameters are writable, and the context is current.
-        let code = unsafe { (self.driver.cuMemGetInfo_v2)(&raw mut free, &raw mut total) };
-        self.check("cuMemGetInfo", code)?;
-        Ok((free, total))
+        self.query("cuMemGetInfo", (0, 0), |driver, (free, total)| {
+            // SAFETY: the out-parameters are writable, and the context is current.
+            unsafe { (driver.cuMemGetInfo_v2)(free, total) }
+        })
     }
 
     /// Creates a stream; a higher priority runs first, and 0 is normal.
     pub(crate) fn open_stream(&self, priority: i32) -> Result<Stream> {
-        let _current = self.make_current()?;
-        let (mut least, mut greatest) = (0, 0);
-        // SAFETY: the out-parameters are writable, and the context is current.
-        let code = unsafe { (self.driver.cuCtxGetStreamPriorityRange)(&raw mut least, &raw mut greatest) };
-        self.check("cuCtxGetStreamPriorityRange", code)?;
+        let range = self.query("cuCtxGetStreamPriorityRange", (0, 0), |driver, (least, greatest)| {
+            // SAFETY: the out-parameters are writable, and the context is current.
+            unsafe { (driver.cuCtxGetStreamPriorityRange)(least, greatest) }
+        });
+        let (least, greatest) = range?;
         let priority = priority.saturating_neg().max(greatest).min(least);
-        let mut stream = Stream::NULL;
-        // SAFETY: the out-parameter is writable, and the context is current.
-        let code =
-            unsafe { (self.driver.cuStreamCreateWithPriority)(&raw mut stream.0, NON_BLOCKING, priority) };
-        self.check("cuStreamCreate", code)?;
-        Ok(stream)
+        self.query("cuStreamCreate", Stream::NULL, |driver, stream| {
+            // SAFETY: the out-parameter is writable, and the context is current.
+            unsafe { (driver.cuStreamCreateWithPriority)(&raw mut stream.0, NON_BLOCKING, priority) }
+        })
+    }
+
+    /// Destroys a stream that is no longer in use; the driver completes the work on it.
+    pub(crate) fn close_stream(&self, stream: Stream) {
+        if stream != Stream::NULL
+            && let Ok(_current) = self.make_current()
+        {
+            // SAFETY: the caller owns it.
+            let _ = unsafe { (self.driver.cuStreamDestroy_v2)(stream.0) };
+        }
     }
 
     /// Creates an event, with or without timing.
     pub(crate) fn open_event(&self, timing: bool) -> Result<abi::Event> {
-        let _current = self.make_current()?;
-        let mut event = abi::Event::NULL;
         let flags = if timing { 0 } else { NO_TIMING };
-        // SAFETY: the out-parameter is writable, and the context is current.
-        let code = unsafe { (self.driver.cuEventCreate)(&raw mut event.0, flags) };
-        self.check("cuEventCreate", code)?;
-        Ok(event)
+        self.query("cuEventCreate", abi::Event::NULL, |driver, event| {
+            // SAFETY: the out-parameter is writable, and the context is current.
+            unsafe { (driver.cuEventCreate)(&raw mut event.0, flags) }
+        })
+    }
+
+    /// Destroys events that are no longer in use.
+    pub(crate) fn close_events(&self, events: impl IntoIterator<Item = abi::Event>) {
+        let Ok(_current) = self.make_current() else { return };
+        for event in events {
+            // SAFETY: the caller owns it; the driver keeps what it still needs.
+            let _ = unsafe { (self.driver.cuEventDestroy_v2)(event.0) };
+        }
     }
 
     /// Whether all work before an event has ended.
@@ -247,110 +231,6 @@ impl PrimaryContext {
             code => Err(self.fail("cuStreamQuery", code)),
         }
     }
-
-    /// Creates a private pool, so that its settings do not affect other libraries; `None` where pools are not supported.
-    fn open_pool(&self) -> Result<Option<MemoryPool>> {
-        let supported = self.driver.attribute(self.ordinal, device_attribute::MEMORY_POOLS) != 0;
-        let Some(api) = self.driver.memory_pools.filter(|_| supported) else { return Ok(None) };
-        let properties = abi::device_pool(self.ordinal);
-        let mut handle = abi::Pool::NULL;
-        // SAFETY: the properties are complete, and the out-parameter is writable.
-        let code = unsafe { (api.cuMemPoolCreate)(&raw mut handle.0, &raw const properties) };
-        if code == CuResult::CUDA_ERROR_NOT_SUPPORTED {
-            return Ok(None);
-        }
-        self.check("cuMemPoolCreate", code)?;
-        let pool = MemoryPool { api, handle };
-        // Keep freed memory: returning it to the system and taking it again costs 40 times an allocation.
-        let mut threshold = u64::MAX;
-        // Memory allocated without a queue may be used on every stream at once, so it must not depend on a pending free.
-        let mut dependencies: c_int = 0;
-        let attributes = [
-            (pool_attribute::RELEASE_THRESHOLD, (&raw mut threshold).cast::<c_void>()),
-            (pool_attribute::REUSE_ALLOW_INTERNAL_DEPENDENCIES, (&raw mut dependencies).cast()),
-        ];
-        for (attribute, value) in attributes {
-            // SAFETY: the pool is alive, and the value has the attribute's type.
-            let code = unsafe { (api.cuMemPoolSetAttribute)(handle.0, attribute, value) };
-            self.check("cuMemPoolSetAttribute", code)?;
-        }
-        Ok(Some(pool))
-    }
-
-    /// Reserved and used bytes of the pool.
-    pub(crate) fn pool_bytes(&self, pool: MemoryPool) -> Result<(u64, u64)> {
-        let query = |attribute| {
-            let mut bytes = 0_u64;
-            // SAFETY: the pool is alive, and both attributes have 64 bits.
-            let code = unsafe {
-                (pool.api.cuMemPoolGetAttribute)(pool.handle.0, attribute, (&raw mut bytes).cast())
-            };
-            self.check("cuMemPoolGetAttribute", code).map(|()| bytes)
-        };
-        Ok((query(pool_attribute::RESERVED_CURRENT)?, query(pool_attribute::USED_CURRENT)?))
-    }
-
-    fn queues(&self) -> Vec<Arc<StreamState>> {
-        self.queues.lock().iter().filter_map(Weak::upgrade).collect()
-    }
-
-    /// Returns the free lists of all queues to the pool.
-    pub(crate) fn drain_free_lists(&self) {
-        self.queues().iter().for_each(|queue| queue.drain_free_list());
-    }
-
-    /// Bytes in the free lists of all queues.
-    pub(crate) fn free_list_bytes(&self) -> usize {
-        self.queues().iter().map(|queue| queue.free_list.bytes()).sum()
-    }
-
-    /// Whether no stream has work.
-    pub(crate) fn is_device_idle(&self) -> Result<bool> {
-        for queue in self.queues() {
-            if !self.is_stream_idle(queue.stream)? {
-                return Ok(false);
-            }
-        }
-        self.is_stream_idle(self.alloc_stream)
-    }
-
-    /// Gives kernels and copies of `other` access to the memory of this device; returns whether the machine supports that.
-    pub(crate) fn enable_peer(&self, other: &Self) -> Result<bool> {
-        if other.ordinal == self.ordinal {
-            return Ok(true);
-        }
-        let mut can_access = 0;
-        // SAFETY: the out-parameter is writable, and both devices exist.
-        let code =
-            unsafe { (self.driver.cuDeviceCanAccessPeer)(&raw mut can_access, other.ordinal, self.ordinal) };
-        self.check("cuDeviceCanAccessPeer", code)?;
-        let (Some(pool), true) = (self.pool, can_access == 1) else { return Ok(false) };
-        let mut enabled_peers = self.enabled_peers.lock();
-        if enabled_peers.contains(&other.ordinal) {
-            return Ok(true);
-        }
-        let access = abi::device_access(other.ordinal);
-        // SAFETY: the pool is alive, and one descriptor is passed.
-        let code = unsafe { (pool.api.cuMemPoolSetAccess)(pool.handle.0, &raw const access, 1) };
-        self.check("cuMemPoolSetAccess", code)?;
-        enabled_peers.push(other.ordinal);
-        Ok(true)
-    }
-
-    /// The backend's own kernels, loaded on first use.
-    pub(crate) fn builtins(&self) -> Result<Arc<Builtins>> {
-        let mut builtins = self.builtins.lock();
-        if let Some(builtins) = &*builtins {
-            return Ok(Arc::clone(builtins));
-        }
-        Ok(Arc::clone(builtins.insert(Arc::new(Builtins::load(self)?))))
-    }
-
-    /// The threads that stage transfers of pageable memory, started on first use.
-    pub(crate) fn staging(&self, config: StagingConfig) -> &Staging {
-        self.staging.get_or_init(|| Staging::new(config))
-    }
-
     /// Whether an error means that the device is lost.
     pub(crate) fn is_lost(error: &Error) -> bool {
         error.kind() == ErrorKind::DeviceLost
@@ -359,23 +239,6 @@ impl PrimaryContext {
 
 impl Drop for PrimaryContext {
     fn drop(&mut self) {
-        drop(self.staging.take());
-        let builtins = self.builtins.get_mut().take();
-        if let Ok(_current) = self.make_current() {
-            if let Some(builtins) = builtins {
-                builtins.unload(self.driver);
-            }
-            self.pinned_blocks.close(self.driver);
-            self.clock.close(self.driver);
-            if self.alloc_stream != Stream::NULL {
-                // SAFETY: ours, and no longer in use.
-                let _ = unsafe { (self.driver.cuStreamDestroy_v2)(self.alloc_stream.0) };
-            }
-            if let Some(pool) = self.pool {
-                // SAFETY: every allocation of the pool was freed before.
-                let _ = unsafe { (pool.api.cuMemPoolDestroy)(pool.handle.0) };
-            }
-        }
         // SAFETY: retained once, released once.
         let _ = unsafe { (self.driver.cuDevicePrimaryCtxRelease_v2)(self.ordinal) };
     }

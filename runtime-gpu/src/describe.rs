@@ -4,21 +4,32 @@
 
 use std::ffi::c_int;
 
+use runtime_core::backend::c_text;
 use runtime_core::{
     Capabilities, CodeFormat, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, Result, abi,
 };
 
 use crate::counters;
-use crate::driver::abi::{
-    COMPUTE_MODE_PROHIBITED, CUdevice_attribute, CUuuid, Ordinal, device_attribute as key,
-};
-use crate::driver::{Driver, c_string};
+use crate::driver::Driver;
+use crate::driver::abi::{COMPUTE_MODE_PROHIBITED, CUdevice_attribute as key, CUuuid, Ordinal};
+use crate::formats::FORMATS;
 use crate::memory::{ALIGNMENT_BYTES, Space};
-use crate::module::FORMATS;
 use crate::nvml::Nvml;
 
 /// `kDLCUDA`.
 pub(crate) const DLPACK_CUDA: i32 = 2;
+/// Most groups along each axis.
+pub(crate) const MAX_GROUPS: [key; 3] = [
+    key::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+    key::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+    key::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
+];
+/// Most work-items of a group along each axis.
+pub(crate) const MAX_GROUP_SIZE: [key; 3] = [
+    key::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+    key::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+    key::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
+];
 /// Version of the loaded kernel module.
 const KERNEL_MODULE_VERSION: &str = "/sys/module/nvidia/version";
 
@@ -70,19 +81,27 @@ fn device(driver: &Driver, index: u32, count: u32) -> DeviceInfo {
 }
 
 fn describe(driver: &Driver, info: &mut DeviceInfo, ordinal: Ordinal, count: u32) -> Result<()> {
-    let attribute = |key: CUdevice_attribute| driver.attribute(ordinal, key);
+    let attribute = |key: key| driver.attribute(ordinal, key);
     info.name = name(driver, ordinal)?;
-    info.arch = Some(format!("sm_{}{}", attribute(key::MAJOR), attribute(key::MINOR)));
+    info.arch = Some(format!(
+        "sm_{}{}",
+        attribute(key::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+        attribute(key::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+    ));
     info.pci_address = pci_address(driver, ordinal);
     info.uuid = Some(uuid(driver, ordinal)).filter(|uuid| *uuid != [0; 16]);
-    info.compute_units = Some(attribute(key::MULTIPROCESSORS)).filter(|units| *units > 0);
-    info.clock_hz = Some(attribute(key::CLOCK_KHZ)).filter(|khz| *khz > 0).map(|khz| u64::from(khz) * 1000);
+    info.compute_units =
+        Some(attribute(key::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)).filter(|units| *units > 0);
+    info.clock_hz = Some(attribute(key::CU_DEVICE_ATTRIBUTE_CLOCK_RATE))
+        .filter(|khz| *khz > 0)
+        .map(|khz| u64::from(khz) * 1000);
     info.limits = Limits {
-        groups: key::MAX_GROUPS.map(|key| u64::from(attribute(key))),
-        group_size: key::MAX_GROUP_SIZE.map(attribute),
-        group_items: attribute(key::MAX_GROUP_ITEMS),
+        groups: MAX_GROUPS.map(|key| u64::from(attribute(key))),
+        group_size: MAX_GROUP_SIZE.map(attribute),
+        group_items: attribute(key::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
         shared_bytes: u64::from(
-            attribute(key::MAX_SHARED_BYTES_OPT_IN).max(attribute(key::MAX_SHARED_BYTES)),
+            attribute(key::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+                .max(attribute(key::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)),
         ),
         allocation_bytes: None,
     };
@@ -97,10 +116,10 @@ fn describe(driver: &Driver, info: &mut DeviceInfo, ordinal: Ordinal, count: u32
 
 /// Why a device cannot be opened; `None` if it can.
 fn unavailable_reason(driver: &Driver, ordinal: Ordinal) -> Option<String> {
-    if driver.attribute(ordinal, key::COMPUTE_MODE) == COMPUTE_MODE_PROHIBITED {
+    if driver.attribute(ordinal, key::CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == COMPUTE_MODE_PROHIBITED {
         return Some("its compute mode is prohibited; enable it with `nvidia-smi -c DEFAULT`".to_owned());
     }
-    if driver.attribute(ordinal, key::UNIFIED_ADDRESSING) == 0 {
+    if driver.attribute(ordinal, key::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) == 0 {
         return Some("it does not support unified addressing; use another device".to_owned());
     }
     None
@@ -109,7 +128,7 @@ fn unavailable_reason(driver: &Driver, ordinal: Ordinal) -> Option<String> {
 /// How many memory spaces the device has: managed memory comes last.
 pub(crate) fn space_count(driver: &Driver, ordinal: Ordinal) -> usize {
     // Without concurrent access the host must not touch managed memory while a kernel runs, so it is not offered.
-    if driver.attribute(ordinal, key::CONCURRENT_MANAGED_ACCESS) == 0 { 2 } else { 3 }
+    if driver.attribute(ordinal, key::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == 0 { 2 } else { 3 }
 }
 
 fn spaces(driver: &Driver, ordinal: Ordinal, total_bytes: u64) -> Vec<MemorySpace> {
@@ -142,7 +161,10 @@ fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities 
     let attribute = |key| driver.attribute(ordinal, key);
     let has = |condition: bool, capability: u64| if condition { capability } else { 0 };
     // Whether NVML reports anything of a MIG instance is known only after it is initialised, which listing must not do.
-    let compute_capability = (attribute(key::MAJOR), attribute(key::MINOR));
+    let compute_capability = (
+        attribute(key::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+        attribute(key::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+    );
     let has_telemetry = Nvml::load().is_ok() && !is_mig_instance(driver, ordinal);
     let cooperative = driver.launch_ex.is_some() || driver.cooperative_launch.is_some();
     // What a driver has to support, too.
@@ -150,12 +172,12 @@ fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities 
     Capabilities(
         (architecture_capabilities(compute_capability) & !of_driver)
             | has(
-                driver.memory_pools.is_some() && attribute(key::MEMORY_POOLS) != 0,
+                driver.memory_pools.is_some() && attribute(key::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0,
                 abi::CAP_STREAM_ORDERED,
             )
             | has(driver.graphs.is_some(), abi::CAP_GRAPHS)
-            | has(cooperative && attribute(key::COOPERATIVE_LAUNCH) != 0, abi::CAP_COOPERATIVE)
-            | has(driver.launch_ex.is_some() && attribute(key::CLUSTER_LAUNCH) != 0, abi::CAP_CLUSTERS)
+            | has(cooperative && attribute(key::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0, abi::CAP_COOPERATIVE)
+            | has(driver.launch_ex.is_some() && attribute(key::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) != 0, abi::CAP_CLUSTERS)
             | has(peers, abi::CAP_PEERS)
             | has(has_telemetry, abi::CAP_TELEMETRY)
             // CUPTI is not loaded before counters are asked for.
@@ -165,8 +187,8 @@ fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities 
 
 fn properties(driver: &Driver, ordinal: Ordinal, peers: &[u32]) -> Options {
     let attribute = |key| u64::from(driver.attribute(ordinal, key));
-    let memory_clock_hz = attribute(key::MEMORY_CLOCK_KHZ) * 1000;
-    let bus_bits = attribute(key::MEMORY_BUS_BITS);
+    let memory_clock_hz = attribute(key::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) * 1000;
+    let bus_bits = attribute(key::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
     let mut properties = Options::new();
     let mut push_nonzero = |key: &str, value: u64| {
         if let (1.., Ok(value)) = (value, i64::try_from(value)) {
@@ -174,27 +196,30 @@ fn properties(driver: &Driver, ordinal: Ordinal, peers: &[u32]) -> Options {
         }
     };
     push_nonzero("cuda_version", u64::from(driver.cuda_version()));
-    push_nonzero("warp_size", attribute(key::WARP_SIZE));
-    push_nonzero("l2_bytes", attribute(key::L2_BYTES));
+    push_nonzero("warp_size", attribute(key::CU_DEVICE_ATTRIBUTE_WARP_SIZE));
+    push_nonzero("l2_bytes", attribute(key::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
     push_nonzero("memory_clock_hz", memory_clock_hz);
     push_nonzero("memory_bus_bits", bus_bits);
     // Double data rate: two transfers per clock.
     push_nonzero("memory_bandwidth_bytes_per_s", 2 * memory_clock_hz * bus_bits / 8);
-    push_nonzero("constant_bytes", attribute(key::CONSTANT_BYTES));
-    push_nonzero("group_registers", attribute(key::MAX_GROUP_REGISTERS));
-    push_nonzero("unit_registers", attribute(key::MULTIPROCESSOR_REGISTERS));
-    push_nonzero("unit_shared_bytes", attribute(key::MULTIPROCESSOR_SHARED_BYTES));
-    push_nonzero("unit_items", attribute(key::MULTIPROCESSOR_ITEMS));
-    push_nonzero("unit_groups", attribute(key::MULTIPROCESSOR_GROUPS));
-    push_nonzero("copy_engines", attribute(key::COPY_ENGINES));
+    push_nonzero("constant_bytes", attribute(key::CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY));
+    push_nonzero("group_registers", attribute(key::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK));
+    push_nonzero("unit_registers", attribute(key::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR));
+    push_nonzero(
+        "unit_shared_bytes",
+        attribute(key::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+    );
+    push_nonzero("unit_items", attribute(key::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
+    push_nonzero("unit_groups", attribute(key::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR));
+    push_nonzero("copy_engines", attribute(key::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT));
     // What portable kernels reach by `mma.sync.m16n8k16`.
-    if driver.attribute(ordinal, key::MAJOR) >= 8 {
+    if driver.attribute(ordinal, key::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 8 {
         for sum in ["float16", "float32"] {
             properties.push("cooperative_matrix", format!("16x16x16 float16 * float16 + {sum}"));
         }
     }
-    properties.push("ecc", attribute(key::ECC) != 0);
-    properties.push("integrated", attribute(key::INTEGRATED) != 0);
+    properties.push("ecc", attribute(key::CU_DEVICE_ATTRIBUTE_ECC_ENABLED) != 0);
+    properties.push("integrated", attribute(key::CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0);
     properties.push("mig", is_mig_instance(driver, ordinal));
     for peer in peers {
         properties.push("peer", format!("cuda:{peer}"));
@@ -207,7 +232,7 @@ fn name(driver: &Driver, ordinal: Ordinal) -> Result<String> {
     // SAFETY: the buffer is writable for as many bytes.
     let code = unsafe { (driver.cuDeviceGetName)(name.as_mut_ptr().cast(), 256, ordinal) };
     driver.check("cuDeviceGetName", code)?;
-    Ok(c_string(&name))
+    Ok(c_text(&name))
 }
 
 fn total_bytes(driver: &Driver, ordinal: Ordinal) -> Result<u64> {
@@ -223,7 +248,7 @@ fn pci_address(driver: &Driver, ordinal: Ordinal) -> Option<String> {
     let mut text = [0_u8; 32];
     // SAFETY: the buffer is writable for as many bytes.
     let code = unsafe { (driver.cuDeviceGetPCIBusId)(text.as_mut_ptr().cast(), 32, ordinal) };
-    code.is_success().then(|| c_string(&text).to_lowercase())
+    code.is_success().then(|| c_text(&text).to_lowercase())
 }
 
 /// The UUID of the MIG instance, if it is one, else of the GPU.

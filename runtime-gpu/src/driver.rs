@@ -11,13 +11,14 @@
 pub(crate) mod abi;
 mod status;
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::bind::{bind, bind_as_in_header, open_driver_library};
-use abi::{CuResult, DevicePtr, Function, Ordinal};
+use abi::{CuResult, DevicePtr, Function, Ordinal, Stream};
 use cudarc::driver::sys::{self, *};
 use libloading::Library;
-use parking_lot::Mutex;
+use once_cell::sync::OnceCell;
+use runtime_core::backend::c_text_at;
 use runtime_core::{Error, ErrorKind, Result};
 
 pub(crate) use status::is_sticky;
@@ -195,13 +196,8 @@ impl Driver {
     /// # Errors
     /// `Unavailable`, with reason and remedy, if there is no driver, it is too old, or it has no device.
     pub(crate) fn load() -> Result<&'static Self> {
-        static LOADED: Mutex<Option<&'static Driver>> = Mutex::new(None);
-        let mut loaded = LOADED.lock();
-        let driver = match *loaded {
-            Some(driver) => driver,
-            None => *loaded.insert(Box::leak(Box::new(Self::open()?))),
-        };
-        drop(loaded);
+        static LOADED: OnceCell<Driver> = OnceCell::new();
+        let driver = LOADED.get_or_try_init(Self::open)?;
         driver.initialise()?;
         Ok(driver)
     }
@@ -269,6 +265,26 @@ impl Driver {
         Err(error.with_driver(self.name(code), i64::from(code.0)).in_operation("cuInit"))
     }
 
+    /// Submits a kernel: groups and work-items of each, bytes of dynamic work-group memory, and its parameters, either by pointers or
+    /// packed (`extra`).
+    ///
+    /// # Safety
+    /// Function and stream are alive and of one context, and the parameters are those of the function.
+    #[inline]
+    pub(crate) unsafe fn launch(
+        &self,
+        function: Function,
+        [[x, y, z], [i, j, k]]: [[u32; 3]; 2],
+        shared_bytes: u32,
+        stream: Stream,
+        parameters: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> CuResult {
+        let (function, stream) = (function.0, stream.0);
+        // SAFETY: the caller's promise.
+        unsafe { (self.cuLaunchKernel)(function, x, y, z, i, j, k, shared_bytes, stream, parameters, extra) }
+    }
+
     /// An attribute of the memory at an address; `None` for memory that the driver does not manage.
     pub(crate) fn pointer_attribute(
         &self,
@@ -296,7 +312,7 @@ impl Driver {
         let mut text = std::ptr::null();
         // SAFETY: the out-parameter is writable; a code that the driver does not know returns an error.
         let described = unsafe { (self.code_texts.cuGetErrorString)(code, &raw mut text) };
-        let message = if described.is_success() { static_c_string(text) } else { String::new() };
+        let message = if described.is_success() { static_text(text) } else { String::new() };
         let message = match (status::remedy(code), message.as_str()) {
             (Some(remedy), "") => remedy.to_owned(),
             (Some(remedy), message) => format!("{message}; {remedy}"),
@@ -315,7 +331,7 @@ impl Driver {
         let mut name = std::ptr::null();
         // SAFETY: the out-parameter is writable; a code that the driver does not know returns an error.
         let named = unsafe { (self.code_texts.cuGetErrorName)(code, &raw mut name) };
-        if named.is_success() { static_c_string(name) } else { String::new() }
+        if named.is_success() { static_text(name) } else { String::new() }
     }
 
     /// An attribute of a device; 0 if the driver does not support it.
@@ -340,18 +356,9 @@ fn unavailable(message: String) -> Error {
 }
 
 /// A static string of the driver; empty for null.
-fn static_c_string(text: *const c_char) -> String {
-    if text.is_null() {
-        return String::new();
-    }
-    // SAFETY: not null, and the driver's strings are terminated and live as long as the library.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
-}
-
-/// A C string that the driver wrote into a buffer.
-pub(crate) fn c_string(buffer: &[u8]) -> String {
-    let end = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
-    String::from_utf8_lossy(&buffer[..end]).trim().to_owned()
+fn static_text(text: *const c_char) -> String {
+    // SAFETY: the driver's strings are terminated and live as long as the library.
+    unsafe { c_text_at(text) }
 }
 
 /// Name of a function, if the driver reports it.
@@ -359,5 +366,5 @@ pub(crate) fn function_name(api: &FunctionEnumeration, function: Function) -> Op
     let mut name = std::ptr::null();
     // SAFETY: the function is of a loaded module, and the out-parameter is writable.
     let code = unsafe { (api.cuFuncGetName)(&raw mut name, function.0) };
-    code.is_success().then(|| static_c_string(name)).filter(|name| !name.is_empty())
+    code.is_success().then(|| static_text(name)).filter(|name| !name.is_empty())
 }

@@ -5,15 +5,15 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use cudarc::driver::sys::{CUgraph, CUgraphNode};
 use runtime_core::backend::{FillPattern, Graph, GraphNode, GraphWork, Launch};
 use runtime_core::{Error, Result};
 
-use crate::builtin::FillLaunch;
-use crate::context::PrimaryContext;
 use crate::convert::memset_unit;
+use crate::device_state::DeviceState;
 use crate::driver::Graphs;
 use crate::driver::abi::{
-    self, DevicePtr, Function, GraphExec, KernelNodeParams, MemsetNodeParams, Node, Stream,
+    self, CuResult, DevicePtr, Function, GraphExec, KernelNodeParams, MemsetNodeParams, Node, Stream,
 };
 use crate::interner::KernelNameId;
 use crate::launch;
@@ -26,7 +26,7 @@ const MAX_NAMED_KERNELS: usize = 3;
 /// An executable graph.
 #[derive(Debug)]
 pub struct CudaGraph {
-    primary: Arc<PrimaryContext>,
+    shared: Arc<DeviceState>,
     api: Graphs,
     graph: abi::Graph,
     executable: GraphExec,
@@ -39,9 +39,10 @@ pub struct CudaGraph {
 
 impl CudaGraph {
     pub(crate) fn new(
-        primary: &Arc<PrimaryContext>,
+        shared: &Arc<DeviceState>,
         nodes: &[GraphNode<'_, CudaBuffer, CudaKernel>],
     ) -> Result<Self> {
+        let primary = &shared.primary;
         let api = primary
             .driver
             .graphs
@@ -52,7 +53,7 @@ impl CudaGraph {
         primary.check("cuGraphCreate", unsafe { (api.cuGraphCreate)(&raw mut graph.0, 0) })?;
         // On an error the drop destroys what exists so far.
         let mut built = Self {
-            primary: Arc::clone(primary),
+            shared: Arc::clone(shared),
             api,
             graph,
             executable: GraphExec::NULL,
@@ -73,12 +74,12 @@ impl CudaGraph {
     /// Interns the name of a replay.
     fn intern_name(&self) -> KernelNameId {
         let names =
-            self.kernels.iter().flatten().map(|kernel| self.primary.kernel_names.resolve(kernel.name));
+            self.kernels.iter().flatten().map(|kernel| self.shared.primary.kernel_names.resolve(kernel.name));
         let mut names: Vec<_> = names.take(MAX_NAMED_KERNELS + 1).collect();
         if names.len() > MAX_NAMED_KERNELS {
             names[MAX_NAMED_KERNELS] = "…".to_owned();
         }
-        self.primary.kernel_names.intern(&format!("graph of {}", names.join(", ")))
+        self.shared.primary.kernel_names.intern(&format!("graph of {}", names.join(", ")))
     }
 
     fn add_node(&mut self, node: &GraphNode<'_, CudaBuffer, CudaKernel>) -> Result<()> {
@@ -126,38 +127,36 @@ impl CudaGraph {
             let code = unsafe {
                 (self.api.cuGraphKernelNodeSetAttribute)(node.0, attribute.id, &raw const attribute.value)
             };
-            self.primary.check("cuGraphKernelNodeSetAttribute", code)?;
+            self.shared.primary.check("cuGraphKernelNodeSetAttribute", code)?;
         }
         Ok(node)
     }
 
-    fn add_kernel(&self, dependencies: &[Node], params: &KernelNodeParams) -> Result<Node> {
+    /// Adds a node by one of the driver's functions, which takes the new node, the graph, and the nodes that it depends on.
+    fn add(
+        &self,
+        function: &str,
+        dependencies: &[Node],
+        call: impl FnOnce(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize) -> CuResult,
+    ) -> Result<Node> {
         let mut node = Node::NULL;
-        // SAFETY: the nodes are of this graph, and the parameters, which the driver copies, are as the function takes them.
-        let code = unsafe {
-            (self.api.cuGraphAddKernelNode_v2)(
-                &raw mut node.0,
-                self.graph.0,
-                dependencies.as_ptr().cast(),
-                dependencies.len(),
-                std::ptr::from_ref(params),
-            )
-        };
-        self.primary.check("cuGraphAddKernelNode", code).map(|()| node)
+        let code = call(&raw mut node.0, self.graph.0, dependencies.as_ptr().cast(), dependencies.len());
+        self.shared.primary.check(function, code).map(|()| node)
+    }
+
+    fn add_kernel(&self, dependencies: &[Node], params: &KernelNodeParams) -> Result<Node> {
+        self.add("cuGraphAddKernelNode", dependencies, |node, graph, first, count| {
+            let params = std::ptr::from_ref(params);
+            // SAFETY: the nodes are of this graph, and the parameters, which the driver copies, are as the function takes them.
+            unsafe { (self.api.cuGraphAddKernelNode_v2)(node, graph, first, count, params) }
+        })
     }
 
     fn add_empty(&self, dependencies: &[Node]) -> Result<Node> {
-        let mut node = Node::NULL;
-        // SAFETY: the nodes are of this graph.
-        let code = unsafe {
-            (self.api.cuGraphAddEmptyNode)(
-                &raw mut node.0,
-                self.graph.0,
-                dependencies.as_ptr().cast(),
-                dependencies.len(),
-            )
-        };
-        self.primary.check("cuGraphAddEmptyNode", code).map(|()| node)
+        self.add("cuGraphAddEmptyNode", dependencies, |node, graph, first, count| {
+            // SAFETY: the nodes are of this graph.
+            unsafe { (self.api.cuGraphAddEmptyNode)(node, graph, first, count) }
+        })
     }
 
     fn add_copy(&self, dependencies: &[Node], to: DevicePtr, from: DevicePtr, bytes: u64) -> Result<Node> {
@@ -165,20 +164,11 @@ impl CudaGraph {
         if length == 0 {
             return self.add_empty(dependencies);
         }
-        let copy = abi::copy_bytes(to, from, length);
-        let mut node = Node::NULL;
-        // SAFETY: the nodes are of this graph, and both ranges lie within buffers, which core keeps.
-        let code = unsafe {
-            (self.api.cuGraphAddMemcpyNode)(
-                &raw mut node.0,
-                self.graph.0,
-                dependencies.as_ptr().cast(),
-                dependencies.len(),
-                &raw const copy,
-                self.primary.context.0,
-            )
-        };
-        self.primary.check("cuGraphAddMemcpyNode", code).map(|()| node)
+        let (copy, context) = (abi::copy_bytes(to, from, length), self.shared.primary.context.0);
+        self.add("cuGraphAddMemcpyNode", dependencies, |node, graph, first, count| {
+            // SAFETY: the nodes are of this graph, and both ranges lie within buffers, which core keeps.
+            unsafe { (self.api.cuGraphAddMemcpyNode)(node, graph, first, count, &raw const copy, context) }
+        })
     }
 
     fn add_fill(
@@ -193,41 +183,25 @@ impl CudaGraph {
             return self.add_empty(dependencies);
         }
         let Some((unit, value)) = memset_unit(pattern, to) else {
-            let fill = self.primary.builtins()?.fill(to, bytes, pattern.repeated());
-            let shape = [[fill.groups, 1, 1], [FillLaunch::GROUP_SIZE, 1, 1]];
+            let fill = self.shared.builtins()?.fill(to, bytes, pattern.repeated());
             return fill.with_params(|parameters| {
-                self.add_kernel(dependencies, &kernel_node_params(fill.function, shape, 0, parameters))
+                self.add_kernel(dependencies, &kernel_node_params(fill.function, fill.shape(), 0, parameters))
             });
         };
-        let memset = MemsetNodeParams {
-            dst: to,
-            pitch: 0,
-            value,
-            elementSize: unit,
-            width: width / unit as usize,
-            height: 1,
-        };
-        let mut node = Node::NULL;
-        // SAFETY: the nodes are of this graph, and the range lies within a buffer, which core keeps.
-        let code = unsafe {
-            (self.api.cuGraphAddMemsetNode)(
-                &raw mut node.0,
-                self.graph.0,
-                dependencies.as_ptr().cast(),
-                dependencies.len(),
-                &raw const memset,
-                self.primary.context.0,
-            )
-        };
-        self.primary.check("cuGraphAddMemsetNode", code).map(|()| node)
+        let (width, context) = (width / unit as usize, self.shared.primary.context.0);
+        let memset = MemsetNodeParams { dst: to, pitch: 0, value, elementSize: unit, width, height: 1 };
+        self.add("cuGraphAddMemsetNode", dependencies, |node, graph, first, count| {
+            // SAFETY: the nodes are of this graph, and the range lies within a buffer, which core keeps.
+            unsafe { (self.api.cuGraphAddMemsetNode)(node, graph, first, count, &raw const memset, context) }
+        })
     }
 
     /// Launches the graph.
     pub(crate) fn launch(&self, stream: Stream) -> Result<()> {
-        let _current = self.primary.make_current()?;
+        let _current = self.shared.primary.make_current()?;
         // SAFETY: graph and stream are alive and of one context.
         let code = unsafe { (self.api.cuGraphLaunch)(self.executable.0, stream.0) };
-        self.primary.check("cuGraphLaunch", code)
+        self.shared.primary.check("cuGraphLaunch", code)
     }
 }
 
@@ -238,7 +212,7 @@ impl Graph for CudaGraph {
         let index = node as usize;
         let kernel = self.kernels.get(index).and_then(Option::as_ref);
         let kernel = kernel.ok_or_else(|| Error::invalid(format!("node {node} is not a launch")))?;
-        let _current = self.primary.make_current()?;
+        let _current = self.shared.primary.make_current()?;
         launch::pack_pointers(kernel, launch, |parameters, shared_bytes| {
             let params = kernel_node_params(kernel.function, shape(launch), shared_bytes, parameters);
             // SAFETY: the node is a launch of this graph, and the driver copies the parameters.
@@ -249,14 +223,14 @@ impl Graph for CudaGraph {
                     &raw const params,
                 )
             };
-            self.primary.check("cuGraphExecKernelNodeSetParams", code)
+            self.shared.primary.check("cuGraphExecKernelNodeSetParams", code)
         })
     }
 }
 
 impl Drop for CudaGraph {
     fn drop(&mut self) {
-        let _current = self.primary.make_current();
+        let _current = self.shared.primary.make_current();
         if self.executable != GraphExec::NULL {
             // SAFETY: created once, and no longer in use.
             let _ = unsafe { (self.api.cuGraphExecDestroy)(self.executable.0) };

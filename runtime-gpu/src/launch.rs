@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use runtime_core::backend::{ArgRef, Launch, unsupported_argument};
 use runtime_core::{Error, Result};
 
-use crate::driver::abi::{self, CUlaunchAttribute, CUlaunchConfig, Stream, function_attribute};
+use crate::driver::abi::{self, CUfunction_attribute, CUlaunchAttribute, CUlaunchConfig, Stream};
 use crate::memory::CudaBuffer;
 use crate::module::CudaKernel;
 use crate::param_buffer::ParamBuffer;
@@ -109,26 +109,12 @@ fn submit_packed(
 ) -> Result<()> {
     let mut params = ParamBuffer::new();
     let shared_bytes = params.pack(kernel, launch)?;
-    let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
     let (mut extra, none) = (params.launch_extra(&bytes), std::ptr::null_mut());
+    let (shape, extra) = ([launch.groups(), launch.group_size()], extra.as_mut_ptr());
     // SAFETY: function and stream are alive and of one context; the parameters have the offsets that the function expects;
     // whoever loaded the code vouched for what it does with them.
-    let code = unsafe {
-        (kernel.driver.cuLaunchKernel)(
-            kernel.function.0,
-            x,
-            y,
-            z,
-            i,
-            j,
-            k,
-            shared_bytes,
-            stream.0,
-            none,
-            extra.as_mut_ptr(),
-        )
-    };
-    if code.is_success() { Ok(()) } else { Err(kernel.launch_error("cuLaunchKernel", code)) }
+    let code = unsafe { kernel.driver.launch(kernel.function, shape, shared_bytes, stream, none, extra) };
+    kernel.check_launch("cuLaunchKernel", code)
 }
 
 #[inline(never)]
@@ -142,13 +128,11 @@ fn submit_by_pointers(
         if has_attributes {
             return submit_with_attributes(kernel, launch, stream, parameters, shared_bytes);
         }
-        let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
-        let (driver, function, none) = (kernel.driver, kernel.function.0, std::ptr::null_mut());
+        let (shape, none) = ([launch.groups(), launch.group_size()], std::ptr::null_mut());
         // SAFETY: as for a packed launch; number and sizes of the parameters are those of the function.
-        let code = unsafe {
-            (driver.cuLaunchKernel)(function, x, y, z, i, j, k, shared_bytes, stream.0, parameters, none)
-        };
-        if code.is_success() { Ok(()) } else { Err(kernel.launch_error("cuLaunchKernel", code)) }
+        let code =
+            unsafe { kernel.driver.launch(kernel.function, shape, shared_bytes, stream, parameters, none) };
+        kernel.check_launch("cuLaunchKernel", code)
     })
 }
 
@@ -162,8 +146,8 @@ fn submit_with_attributes(
     check_cluster(kernel, launch)?;
     let primary = kernel.primary();
     let (mut attributes, attribute_count) = attributes(launch);
+    let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
     if let Some(api) = primary.driver.launch_ex {
-        let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
         let config = CUlaunchConfig {
             gridDimX: x,
             gridDimY: y,
@@ -180,28 +164,17 @@ fn submit_with_attributes(
         let code = unsafe {
             (api.cuLaunchKernelEx)(&raw const config, kernel.function.0, parameters, std::ptr::null_mut())
         };
-        return if code.is_success() { Ok(()) } else { Err(kernel.launch_error("cuLaunchKernelEx", code)) };
+        return kernel.check_launch("cuLaunchKernelEx", code);
     }
     let Some(api) = primary.driver.cooperative_launch.filter(|_| launch.cluster() == [1; 3]) else {
         return Err(Error::unsupported("this driver does not support clusters; update it"));
     };
-    let ([x, y, z], [i, j, k]) = (launch.groups(), launch.group_size());
+    let (function, stream) = (kernel.function.0, stream.0);
     // SAFETY: as for a plain launch.
     let code = unsafe {
-        (api.cuLaunchCooperativeKernel)(
-            kernel.function.0,
-            x,
-            y,
-            z,
-            i,
-            j,
-            k,
-            shared_bytes,
-            stream.0,
-            parameters,
-        )
+        (api.cuLaunchCooperativeKernel)(function, x, y, z, i, j, k, shared_bytes, stream, parameters)
     };
-    if code.is_success() { Ok(()) } else { Err(kernel.launch_error("cuLaunchCooperativeKernel", code)) }
+    kernel.check_launch("cuLaunchCooperativeKernel", code)
 }
 
 /// The attributes of a launch, and their number.
@@ -233,5 +206,5 @@ pub(crate) fn check_cluster(kernel: &CudaKernel, launch: &Launch<'_, CudaBuffer>
     if size <= MAX_PORTABLE_CLUSTER || kernel.nonportable_clusters.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
-    kernel.set_attribute(function_attribute::NON_PORTABLE_CLUSTERS, 1)
+    kernel.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
 }

@@ -68,17 +68,22 @@ mod convert;
 mod counters;
 mod describe;
 mod device;
+mod device_state;
 mod driver;
+mod formats;
 mod free_list;
 mod graph;
 mod interner;
 mod launch;
+mod launch_log;
 mod memory;
+mod memory_pool;
 mod module;
 mod nvjitlink;
 mod nvml;
 mod nvrtc;
 mod param_buffer;
+mod param_info;
 mod pinned_blocks;
 mod progress;
 mod queue;
@@ -94,14 +99,11 @@ pub use module::{CudaKernel, CudaModule};
 pub use queue::CudaQueue;
 pub use tensor_map::{Interleave, L2Promotion, OobFill, Swizzle, TensorMap, TiledLayout};
 
-use std::sync::{Arc, Weak};
-
-use parking_lot::Mutex;
-use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, Source};
+use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, OpenDevices, Source};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
-use compile::architecture::Architecture;
-use context::PrimaryContext;
+use compile::offline_device;
+use device_state::DeviceState;
 use driver::Driver;
 use driver::abi::Ordinal;
 
@@ -109,24 +111,7 @@ use driver::abi::Ordinal;
 #[derive(Debug)]
 pub struct Cuda {
     log: Log,
-    /// The contexts of the open devices.
-    contexts: Mutex<Vec<(Ordinal, Weak<PrimaryContext>)>>,
-}
-
-impl Cuda {
-    /// The context of a device: one, however often the device is opened.
-    fn primary_context(&self, driver: &'static Driver, ordinal: Ordinal) -> Result<Arc<PrimaryContext>> {
-        let mut contexts = self.contexts.lock();
-        contexts.retain(|(_, primary)| primary.strong_count() > 0);
-        let open = contexts.iter().find(|(open, _)| *open == ordinal);
-        if let Some(primary) = open.and_then(|(_, primary)| primary.upgrade()) {
-            primary.check_alive()?;
-            return Ok(primary);
-        }
-        let primary = Arc::new(PrimaryContext::open(driver, ordinal)?);
-        contexts.push((ordinal, Arc::downgrade(&primary)));
-        Ok(primary)
-    }
+    open: OpenDevices<Ordinal, DeviceState>,
 }
 
 // SAFETY: buffers are driver allocations, queues are streams, and progress is reported from their events.
@@ -137,7 +122,7 @@ unsafe impl Backend for Cuda {
     type Device = CudaDevice;
 
     unsafe fn open(log: Log) -> Result<Self> {
-        Ok(Self { log, contexts: Mutex::default() })
+        Ok(Self { log, open: OpenDevices::default() })
     }
 
     fn options() -> Vec<OptionSpec> {
@@ -164,38 +149,20 @@ unsafe impl Backend for Cuda {
             );
             return Err(Error::new(ErrorKind::NotFound, message));
         }
-        let primary = self.primary_context(driver, describe::ordinal(driver, index)?)?;
+        let ordinal = describe::ordinal(driver, index)?;
+        let is_usable = |open: &DeviceState| open.primary.check_alive().map(|()| true);
+        let shared = self.open.get_or_open(ordinal, is_usable, || DeviceState::open(driver, ordinal))?;
         self.log.write(Level::Debug, "cuda", &format!("opened device {index}"));
-        Ok(CudaDevice::new(primary, options))
+        Ok(CudaDevice::new(shared, options))
     }
 
     fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {
-        Ok(Architecture::find(architecture)?.describe(architecture))
+        Ok(offline_device::describe(offline_device::find(architecture)?, architecture))
     }
 
     fn compile_for(&self, architecture: &str, source: &Source<'_>) -> Result<CompiledCode> {
         compile::for_architecture(architecture, source)
     }
-}
-
-/// Compiles CUDA C with NVRTC for `arch`, e.g. `sm_90`, as loading a module does, but without a device. Returns a cubin, or PTX
-/// for a virtual architecture.
-///
-/// # Errors
-/// `Unavailable` without NVRTC; `CompileFailed` with the whole log; `InvalidArgument` for an invalid option.
-pub fn compile(source: &str, arch: &str, options: &[&str]) -> Result<Vec<u8>> {
-    let request = nvrtc::CompileRequest {
-        text: source.as_bytes(),
-        name: "kernel.cu",
-        arch: Some(arch),
-        compute: 0,
-        include: Vec::new(),
-        options: options.to_vec(),
-        with_figures: false,
-    };
-    let (nvrtc::DeviceCode::Cubin(code) | nvrtc::DeviceCode::Ptx(code), _) =
-        nvrtc::Nvrtc::load()?.compile(&request)?;
-    Ok(code)
 }
 
 /// This backend, for programs that link it in and register it.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use runtime_core::backend::{Kernel, KernelInfo, Module, Source};
-use runtime_core::{Error, ErrorKind, Geometry, Occupancy, OptionSpec, Result, did_you_mean};
+use runtime_core::{Error, ErrorKind, Geometry, Occupancy, OptionSpec, Result};
 
 use crate::binary_check;
 use crate::compile::cuda_c::{self, Target};
@@ -16,15 +16,12 @@ use crate::compile::jit::{self, JitOptions};
 use crate::compile::ptx::{self, PtxOptions};
 use crate::compile::{self, ptxas_log, registers};
 use crate::context::PrimaryContext;
-use crate::driver::abi::{
-    self, CUdevice_attribute, CUfunction_attribute, CuResult, Function, device_attribute, function_attribute,
-};
+use crate::driver::abi::{self, CUdevice_attribute, CUfunction_attribute, CuResult, Function};
 use crate::driver::{Driver, function_name};
+use crate::formats;
 use crate::interner::KernelNameId;
-use crate::param_buffer::{ParamInfo, packed_bytes};
+use crate::param_info::{ParamInfo, packed_bytes};
 
-/// Accepted formats, preferred first.
-pub(crate) const FORMATS: [&str; 4] = ["cubin", "fatbin", "ptx", "cuda-c"];
 /// Work-group memory that every kernel may use without opting in.
 const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
 /// What `cuFuncGetParamInfo` returns past the last parameter.
@@ -81,7 +78,7 @@ pub struct CudaModule {
 impl CudaModule {
     pub(crate) fn load(primary: &Arc<PrimaryContext>, source: &Source<'_>) -> Result<Self> {
         primary.check_alive()?;
-        check_options(source)?;
+        formats::check(source)?;
         let (handle, compiled) = load_code(primary, source)?;
         let loaded = Arc::new(LoadedModule { primary: Arc::clone(primary), handle, compiled });
         Ok(Self { symbols: enumerate_kernels(&loaded)?, loaded })
@@ -156,7 +153,8 @@ impl CudaKernel {
             shared_bytes: 0,
             dynamic_shared_limit: AtomicU32::new(0),
         };
-        kernel.shared_bytes = kernel.attribute(function_attribute::SHARED_BYTES).unwrap_or(0);
+        kernel.shared_bytes =
+            kernel.attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES).unwrap_or(0);
         *kernel.dynamic_shared_limit.get_mut() = DEFAULT_SHARED_BYTES.saturating_sub(kernel.shared_bytes);
         kernel.parameters = kernel.query_parameters();
         let packed = kernel.parameters.as_deref().and_then(packed_bytes);
@@ -248,7 +246,10 @@ impl CudaKernel {
     #[cold]
     fn raise_dynamic_shared_limit(&self, bytes: u64) -> Result<u32> {
         let primary = self.primary();
-        let limit = primary.driver.attribute(primary.ordinal, device_attribute::MAX_SHARED_BYTES_OPT_IN);
+        let limit = primary.driver.attribute(
+            primary.ordinal,
+            CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+        );
         let max = limit.max(DEFAULT_SHARED_BYTES).saturating_sub(self.shared_bytes);
         let Some(bytes) = u32::try_from(bytes).ok().filter(|&bytes| bytes <= max) else {
             let message = format!(
@@ -257,13 +258,19 @@ impl CudaKernel {
             );
             return Err(Error::new(ErrorKind::OutOfResources, message));
         };
-        self.set_attribute(function_attribute::MAX_DYNAMIC_SHARED_BYTES, bytes)?;
+        self.set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)?;
         self.dynamic_shared_limit.fetch_max(bytes, Ordering::Relaxed);
         Ok(bytes)
     }
 
+    /// Turns the code of a launch into a result.
+    #[inline]
+    pub(crate) fn check_launch(&self, function: &str, code: CuResult) -> Result<()> {
+        if code.is_success() { Ok(()) } else { Err(self.launch_error(function, code)) }
+    }
+
     #[cold]
-    pub(crate) fn launch_error(&self, function: &str, code: CuResult) -> Error {
+    fn launch_error(&self, function: &str, code: CuResult) -> Error {
         let primary = self.primary();
         let error = primary.fail(function, code);
         if PrimaryContext::is_lost(&error) {
@@ -299,15 +306,17 @@ impl CudaKernel {
 impl Kernel for CudaKernel {
     fn info(&self) -> KernelInfo {
         let Ok(_current) = self.primary().make_current() else { return KernelInfo::default() };
-        let private_bytes = self.attribute(function_attribute::LOCAL_BYTES);
+        let private_bytes = self.attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
         KernelInfo {
-            registers: self.attribute(function_attribute::REGISTERS),
+            registers: self.attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS),
             spilled_bytes: self.spilled_bytes(private_bytes),
             shared_bytes: Some(self.shared_bytes),
-            max_group_items: self.attribute(function_attribute::MAX_GROUP_ITEMS),
-            binary_version: self.attribute(function_attribute::BINARY_VERSION),
-            virtual_version: self.attribute(function_attribute::PTX_VERSION),
-            preferred_multiple: Some(self.device_attribute(device_attribute::WARP_SIZE)),
+            max_group_items: self.attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+            binary_version: self.attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_BINARY_VERSION),
+            virtual_version: self.attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION),
+            preferred_multiple: Some(
+                self.device_attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+            ),
             private_bytes,
             ..KernelInfo::default()
         }
@@ -316,54 +325,29 @@ impl Kernel for CudaKernel {
     fn occupancy(&self, geometry: &Geometry, local_bytes: u64) -> Result<Occupancy> {
         let shared_bytes = self.allow_dynamic_shared(local_bytes)?;
         let items = geometry.group_size.iter().product::<u32>();
-        let primary = self.primary();
-        let _current = primary.make_current()?;
-        let mut groups = 0;
-        // SAFETY: the function is of a loaded module of the current context, and the out-parameter is writable.
-        let code = unsafe {
-            (primary.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor)(
-                &raw mut groups,
-                self.function.0,
-                c_int::try_from(items).unwrap_or(c_int::MAX),
-                shared_bytes as usize,
-            )
-        };
-        primary.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", code)?;
+        let groups =
+            self.primary().query("cuOccupancyMaxActiveBlocksPerMultiprocessor", 0, |driver, groups| {
+                let (function, items) = (self.function.0, c_int::try_from(items).unwrap_or(c_int::MAX));
+                // SAFETY: the function is of a loaded module of the current context, and the out-parameter is writable.
+                unsafe {
+                    (driver.cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+                        groups,
+                        function,
+                        items,
+                        shared_bytes as usize,
+                    )
+                }
+            })?;
         let groups = u32::try_from(groups).unwrap_or(0);
-        let warp_items = self.device_attribute(device_attribute::WARP_SIZE).max(1);
+        let warp_items = self.device_attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE).max(1);
         Ok(Occupancy {
             groups,
             sub_groups: groups.saturating_mul(items.div_ceil(warp_items)),
-            max_sub_groups: self.device_attribute(device_attribute::MULTIPROCESSOR_ITEMS) / warp_items,
+            max_sub_groups: self
+                .device_attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
+                / warp_items,
         })
     }
-}
-
-/// Checks the format, and that it accepts the given options.
-///
-/// # Errors
-/// `Unsupported` for a format, `InvalidArgument` for an option of another one.
-pub(crate) fn check_options(source: &Source<'_>) -> Result<()> {
-    if !FORMATS.contains(&source.format) {
-        let message = format!(
-            "CUDA does not support format \"{}\"; {}",
-            source.format,
-            did_you_mean(source.format, &FORMATS)
-        );
-        return Err(Error::new(ErrorKind::Unsupported, message));
-    }
-    let applies = |key: &str| match source.format {
-        "cuda-c" => key != ptx::OPTIMIZATION,
-        "ptx" => [registers::KEY, ptx::OPTIMIZATION].contains(&key),
-        _ => false,
-    };
-    let Some((key, _)) = source.options.iter().find(|(key, _)| !applies(key)) else { return Ok(()) };
-    let formats = match key {
-        registers::KEY => "formats \"cuda-c\" and \"ptx\"",
-        ptx::OPTIMIZATION => "format \"ptx\"",
-        _ => "format \"cuda-c\"",
-    };
-    Err(Error::invalid(format!("option \"{key}\" applies to {formats}, not to \"{}\"", source.format)))
 }
 
 /// Loads code of any format; returns what the compiler said of the kernels, too.
@@ -440,11 +424,11 @@ fn load_data(primary: &PrimaryContext, code: *const c_void, options: &mut JitOpt
 fn enumerate_kernels(loaded: &LoadedModule) -> Result<Vec<String>> {
     let primary = &loaded.primary;
     let Some(api) = primary.driver.function_enumeration else { return Ok(Vec::new()) };
+    let count = primary.query("cuModuleGetFunctionCount", 0, |_, count| {
+        // SAFETY: the module is loaded, and the out-parameter is writable.
+        unsafe { (api.cuModuleGetFunctionCount)(count, loaded.handle.0) }
+    })?;
     let _current = primary.make_current()?;
-    let mut count = 0;
-    // SAFETY: the module is loaded, and the out-parameter is writable.
-    let code = unsafe { (api.cuModuleGetFunctionCount)(&raw mut count, loaded.handle.0) };
-    primary.check("cuModuleGetFunctionCount", code)?;
     let mut functions = vec![Function::NULL; count as usize];
     // SAFETY: the module is loaded, and the array has `count` elements.
     let code =

@@ -7,15 +7,14 @@
 #![allow(non_snake_case, reason = "the library's own names, so that they are found by a search")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use libloading::Library;
 use parking_lot::Mutex;
-use runtime_core::backend::open_library;
+use runtime_core::backend::c_text;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::bind::bind;
-use crate::driver::c_string;
+use crate::bind::{bind, open_first};
 use crate::{nvrtc, toolkit};
 
 /// Names of the library, newest first.
@@ -97,22 +96,11 @@ impl NvJitLink {
     }
 
     fn open() -> Result<Self> {
-        let mut reason = None;
-        for path in candidates() {
-            // SAFETY: NVIDIA's library may be loaded at any time, on any thread.
-            let library = match open_library(&path, |path| unsafe { Library::new(path) }) {
-                Ok(library) => library,
-                Err(error) => {
-                    reason.get_or_insert_with(|| error.message().to_owned());
-                    continue;
-                }
-            };
-            match Required::bind(&library) {
-                Ok(required) => return Ok(Self { required, _library: library }),
-                Err(symbol) => reason = Some(format!("{}: it lacks {symbol}", path.display())),
-            }
-        }
-        Err(Error::new(ErrorKind::Unavailable, reason.unwrap_or_default()))
+        let bind =
+            |library: Library, _: &Path| Ok(Self { required: Required::bind(&library)?, _library: library });
+        // SAFETY: NVIDIA's library may be loaded at any time, on any thread.
+        let opened = unsafe { open_first(candidates(), bind) };
+        opened.map_err(|reason| Error::new(ErrorKind::Unavailable, reason))
     }
 
     /// Assembles PTX to a cubin.
@@ -143,7 +131,7 @@ impl NvJitLink {
         let cubin = (api.nvJitLinkGetLinkedCubinSize, api.nvJitLinkGetLinkedCubin);
         let cubin = link.output(cubin).map_err(|code| link.failure("nvJitLinkGetLinkedCubin", code))?;
         let log = link.output((api.nvJitLinkGetInfoLogSize, api.nvJitLinkGetInfoLog)).unwrap_or_default();
-        Ok(Assembled { cubin, log: c_string(&log) })
+        Ok(Assembled { cubin, log: c_text(&log) })
     }
 }
 
@@ -173,7 +161,7 @@ impl<'a> Link<'a> {
 
     fn failure(&self, function: &'static str, code: Code) -> Failure {
         let log = self.output((self.api.nvJitLinkGetErrorLogSize, self.api.nvJitLinkGetErrorLog));
-        failure(function, code, c_string(&log.unwrap_or_default()))
+        failure(function, code, c_text(&log.unwrap_or_default()))
     }
 
     fn output(&self, (size, read): Output) -> std::result::Result<Vec<u8>, Code> {

@@ -9,11 +9,12 @@
 #![allow(unsafe_code, reason = "binds and calls the functions of a foreign library")]
 #![allow(non_snake_case, reason = "the library's own names, so that a search finds them")]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 use libloading::Library;
 use parking_lot::Mutex;
+use runtime_core::backend::c_text_at;
 use runtime_core::{Error, ErrorKind, Result, Telemetry, ThrottleReasons, abi};
 
 use crate::bind::open_driver_library;
@@ -192,16 +193,17 @@ impl Nvml {
         })
     }
 
-    /// `nvmlDeviceGetClockInfo`, which is in MHz.
-    fn clock_hz(&self, device: NvmlDevice, domain: c_int) -> Result<u64> {
-        let mhz = self.read_indexed("nvmlDeviceGetClockInfo", self.nvmlDeviceGetClockInfo, device, domain)?;
-        Ok(u64::from(mhz) * 1_000_000)
-    }
-
-    /// `nvmlDeviceGetTemperature`, which is in degrees Celsius.
-    fn temperature_millicelsius(&self, device: NvmlDevice) -> Result<i64> {
-        let (name, function) = ("nvmlDeviceGetTemperature", self.nvmlDeviceGetTemperature);
-        Ok(i64::from(self.read_indexed(name, function, device, TEMPERATURE_GPU)?) * 1000)
+    /// Reads a value by a function; `call` is given where to write it.
+    fn read<F, T: Default>(
+        &self,
+        name: &str,
+        function: Option<F>,
+        call: impl FnOnce(F, &mut T) -> NvmlReturn,
+    ) -> Result<T> {
+        let function = function.ok_or_else(|| lacks(name))?;
+        let mut value = T::default();
+        let code = call(function, &mut value);
+        self.check(name, code).map(|()| value)
     }
 
     fn read_indexed(
@@ -211,31 +213,41 @@ impl Nvml {
         device: NvmlDevice,
         index: c_int,
     ) -> Result<c_uint> {
-        let function = function.ok_or_else(|| lacks(name))?;
-        let mut value = 0;
-        // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
-        let code = unsafe { function(device, index, &raw mut value) };
-        self.check(name, code).map(|()| value)
+        self.read(name, function, |function, value| {
+            // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
+            unsafe { function(device, index, value) }
+        })
     }
 
-    /// `nvmlDeviceGetPowerUsage`, which is in milliwatts.
+    /// In hertz, of a domain.
+    fn clock_hz(&self, device: NvmlDevice, domain: c_int) -> Result<u64> {
+        let mhz = self.read_indexed("nvmlDeviceGetClockInfo", self.nvmlDeviceGetClockInfo, device, domain)?;
+        Ok(u64::from(mhz) * 1_000_000)
+    }
+
+    fn temperature_millicelsius(&self, device: NvmlDevice) -> Result<i64> {
+        let (name, function) = ("nvmlDeviceGetTemperature", self.nvmlDeviceGetTemperature);
+        // In degrees Celsius.
+        Ok(i64::from(self.read_indexed(name, function, device, TEMPERATURE_GPU)?) * 1000)
+    }
+
     fn power_milliwatts(&self, device: NvmlDevice) -> Result<u64> {
-        let name = "nvmlDeviceGetPowerUsage";
-        let function = self.nvmlDeviceGetPowerUsage.ok_or_else(|| lacks(name))?;
-        let mut milliwatts = 0;
-        // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
-        let code = unsafe { function(device, &raw mut milliwatts) };
-        self.check(name, code).map(|()| u64::from(milliwatts))
+        let milliwatts =
+            self.read("nvmlDeviceGetPowerUsage", self.nvmlDeviceGetPowerUsage, |function, value| {
+                // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
+                unsafe { function(device, value) }
+            });
+        milliwatts.map(|milliwatts: c_uint| u64::from(milliwatts))
     }
 
-    /// `nvmlDeviceGetTotalEnergyConsumption`, which is in millijoules since the driver was loaded.
+    /// Since the driver was loaded.
     fn energy_microjoules(&self, device: NvmlDevice) -> Result<u64> {
         let name = "nvmlDeviceGetTotalEnergyConsumption";
-        let function = self.nvmlDeviceGetTotalEnergyConsumption.ok_or_else(|| lacks(name))?;
-        let mut millijoules = 0_u64;
-        // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
-        let code = unsafe { function(device, &raw mut millijoules) };
-        self.check(name, code).map(|()| millijoules.saturating_mul(1000))
+        let millijoules = self.read(name, self.nvmlDeviceGetTotalEnergyConsumption, |function, value| {
+            // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
+            unsafe { function(device, value) }
+        });
+        millijoules.map(|millijoules: u64| millijoules.saturating_mul(1000))
     }
 
     /// Why the device runs slower than it could, at this moment.
@@ -244,11 +256,10 @@ impl Nvml {
     /// The library's error.
     pub(crate) fn throttle_reasons(&self, device: NvmlDevice) -> Result<ThrottleReasons> {
         let name = "nvmlDeviceGetCurrentClocksEventReasons";
-        let function = self.event_reasons.ok_or_else(|| lacks(name))?;
-        let mut reasons = 0_u64;
-        // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
-        let code = unsafe { function(device, &raw mut reasons) };
-        self.check(name, code)?;
+        let reasons: u64 = self.read(name, self.event_reasons, |function, value| {
+            // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
+            unsafe { function(device, value) }
+        })?;
         let active = EVENT_REASONS.iter().filter(|(bit, _)| reasons & bit != 0);
         Ok(ThrottleReasons(active.fold(0, |all, (_, reason)| all | reason)))
     }
@@ -298,11 +309,10 @@ impl Nvml {
     fn error(&self, function: &str, code: NvmlReturn) -> Error {
         // SAFETY: takes a number, which may be any.
         let text = self.nvmlErrorString.map_or(std::ptr::null(), |string| unsafe { string(code) });
-        let text = if text.is_null() {
-            "NVML has no description of this code".into()
-        } else {
-            // SAFETY: not null, and NVML's strings are terminated and live as long as the library.
-            unsafe { CStr::from_ptr(text) }.to_string_lossy()
+        // SAFETY: NVML's strings are terminated and live as long as the library.
+        let text = match unsafe { c_text_at(text) } {
+            text if text.is_empty() => "NVML has no description of this code".to_owned(),
+            text => text,
         };
         Error::new(kind(code), format!("{text}; {}", remedy(code)))
             .with_driver("", i64::from(code.0))

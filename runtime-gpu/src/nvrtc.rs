@@ -6,7 +6,7 @@
 #![allow(non_snake_case, reason = "the library's own names, so that they are found by a search")]
 
 use std::collections::HashSet;
-use std::ffi::{CStr, CString, c_char, c_int, c_uint};
+use std::ffi::{CString, c_char, c_int, c_uint};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -14,10 +14,10 @@ use std::sync::OnceLock;
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use libloading::Library;
 use parking_lot::Mutex;
-use runtime_core::backend::open_library;
+use runtime_core::backend::{c_text, c_text_at};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::bind::{bind, bind_as_in_header};
+use crate::bind::{bind, bind_as_in_header, open_first};
 use crate::compile::ptxas_log;
 use crate::toolkit;
 
@@ -113,24 +113,13 @@ impl Nvrtc {
     }
 
     fn open() -> Result<Self> {
-        let mut reason = String::new();
-        for path in library_candidates() {
-            // SAFETY: NVIDIA's compiler library may be loaded at any time, on any thread.
-            match open_library(&path, |path| unsafe { Library::new(path) }) {
-                Ok(library) => match Self::bind(library, &path) {
-                    Ok(nvrtc) => return Ok(nvrtc),
-                    Err(symbol) => reason = format!("{}: it lacks {symbol}", path.display()),
-                },
-                Err(error) if reason.is_empty() => error.message().clone_into(&mut reason),
-                Err(_) => {}
-            }
-        }
-        Err(Error::new(
-            ErrorKind::Unavailable,
-            format!(
+        // SAFETY: NVIDIA's compiler library may be loaded at any time, on any thread.
+        unsafe { open_first(library_candidates(), Self::bind) }.map_err(|reason| {
+            let message = format!(
                 "CUDA C requires NVRTC, which could not be loaded ({reason}); install the CUDA toolkit, set CUDA_HOME, or pass PTX or a cubin"
-            ),
-        ))
+            );
+            Error::new(ErrorKind::Unavailable, message)
+        })
     }
 
     /// Binds the functions of a library; the name of the first one that it lacks if that fails.
@@ -236,12 +225,8 @@ impl Nvrtc {
     fn error(&self, function: &str, code: Code, log: &str) -> Error {
         // SAFETY: takes any number and returns a static string.
         let name = unsafe { (self.code_texts.nvrtcGetErrorString)(code) };
-        let name = if name.is_null() {
-            String::new()
-        } else {
-            // SAFETY: not null, and NVRTC's strings are terminated.
-            unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
-        };
+        // SAFETY: NVRTC's strings are terminated.
+        let name = unsafe { c_text_at(name) };
         // A log comes with errors in the source; without one, an option or the library itself is at fault.
         let (kind, message) = match ptxas_log::messages(log).as_str() {
             "" if code == INVALID_OPTION => (
@@ -266,7 +251,7 @@ impl OwnedProgram<'_> {
     fn log(&self) -> Result<String> {
         let api = &self.nvrtc.required;
         let (size, read) = (api.nvrtcGetProgramLogSize, api.nvrtcGetProgramLog);
-        self.output("nvrtcGetProgramLog", size, read).map(|log| crate::driver::c_string(&log))
+        self.output("nvrtcGetProgramLog", size, read).map(|log| c_text(&log))
     }
 
     /// Reads an output through its pair of functions, one for the size and one for the bytes.
@@ -351,12 +336,9 @@ fn loaded_file(function: *const std::ffi::c_void) -> Option<PathBuf> {
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: takes any address, and the out-parameter is writable.
     let found = unsafe { libc::dladdr(function, &raw mut info) };
-    if found == 0 || info.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: not null, and the loader's names are terminated and live as long as the library, which is never unloaded.
-    let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    Some(PathBuf::from(name.to_str().ok()?)).filter(|path| path.is_absolute())
+    // SAFETY: the loader's names are terminated and live as long as the library, which is never unloaded.
+    let name = unsafe { c_text_at(info.dli_fname) };
+    Some(PathBuf::from(name)).filter(|path| found != 0 && path.is_absolute())
 }
 
 /// The include folder of the toolkit: next to the library, or of the configured or default toolkit.

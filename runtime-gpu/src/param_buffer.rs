@@ -11,26 +11,10 @@ use runtime_core::{Error, Result};
 use crate::driver::abi::{LAUNCH_PARAM_BUFFER, LAUNCH_PARAM_BUFFER_SIZE};
 use crate::memory::CudaBuffer;
 use crate::module::CudaKernel;
+use crate::param_info::{MAX_BYTES, ParamInfo};
 
-/// Largest buffer. A kernel with more parameter bytes takes them by pointers.
-const MAX_BYTES: usize = 256;
 /// Every scalar is written as a whole word: the bytes after it belong to later parameters, which overwrite them.
 const WORD_BYTES: usize = 8;
-
-/// Offset and size of a kernel parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ParamInfo {
-    pub(crate) offset: usize,
-    pub(crate) bytes: usize,
-}
-
-/// Size of the buffer for these parameters; `None` if they cannot be packed.
-pub(crate) fn packed_bytes(parameters: &[ParamInfo]) -> Option<usize> {
-    let end = |parameter: &ParamInfo| parameter.offset.checked_add(parameter.bytes);
-    let ascending = parameters.windows(2).all(|pair| end(&pair[0]).is_some_and(|end| end <= pair[1].offset));
-    let bytes = end(parameters.last()?)?;
-    (ascending && bytes <= MAX_BYTES).then_some(bytes)
-}
 
 /// The buffer, on the stack.
 #[repr(align(16))]
@@ -126,21 +110,6 @@ fn size_mismatch(kernel: &CudaKernel, launch: &Launch<'_, CudaBuffer>, index: us
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn parameters(layout: &[(usize, usize)]) -> Vec<ParamInfo> {
-        layout.iter().map(|&(offset, bytes)| ParamInfo { offset, bytes }).collect()
-    }
-
-    #[test]
-    fn small_ordered_parameters_are_packed() {
-        assert_eq!(packed_bytes(&parameters(&[(0, 8), (8, 8), (16, 4)])), Some(20));
-        assert_eq!(packed_bytes(&parameters(&[(0, 1), (8, 248)])), Some(256));
-        assert_eq!(packed_bytes(&parameters(&[(0, 8), (8, 249)])), None, "too large");
-        assert_eq!(packed_bytes(&parameters(&[(8, 8), (0, 8)])), None, "out of order");
-        assert_eq!(packed_bytes(&parameters(&[(0, 8), (4, 8)])), None, "overlapping");
-        assert_eq!(packed_bytes(&parameters(&[(usize::MAX, 8)])), None, "overflow");
-        assert_eq!(packed_bytes(&[]), None, "no parameters");
-    }
 
     #[test]
     #[allow(unsafe_code, reason = "reads what was written")]

@@ -19,14 +19,10 @@ use crate::completion_events::CompletionEvents;
 use crate::context::PrimaryContext;
 use crate::driver::abi::{Event, Stream};
 use crate::free_list::FreeList;
-use crate::interner::KernelNameId;
+use crate::launch_log::LaunchLog;
+use crate::memory_pool::MemoryPool;
 use crate::pinned_blocks::PinnedBlock;
-use crate::timer::Timestamps;
-
-/// Launches whose kernels are recorded.
-const LAUNCH_LOG: usize = 256;
-/// Bits of the kernel name in a recorded launch.
-const NAME_BITS: u32 = 20;
+use crate::timer::{DeviceClock, Timestamps};
 
 /// A small read: once `ticket` has ended on the device, the bytes are in the block.
 #[derive(Debug)]
@@ -55,58 +51,36 @@ pub(crate) struct StreamState {
     pub(crate) primary: Arc<PrimaryContext>,
     pub(crate) stream: Stream,
     pub(crate) free_list: FreeList,
-    last_submitted: AtomicU64,
-    completed: AtomicU64,
+    pub(crate) log: Arc<LaunchLog>,
+    pool: Option<Arc<MemoryPool>>,
+    clock: Arc<DeviceClock>,
     /// The last submission if its completion event was requested and is not recorded yet, else 0. Recorded before the next
     /// submission, since until then the idle stream reports its end; cleared only with `inner` locked.
     pending_event: AtomicU64,
     /// The ticket being staged, else 0; written only with `inner` locked. Nothing is submitted meanwhile.
     staging: AtomicU64,
     inner: Mutex<Inner>,
-    launch_log: [AtomicU64; LAUNCH_LOG],
 }
 
 impl StreamState {
-    pub(crate) fn new(primary: Arc<PrimaryContext>, stream: Stream, free_list: FreeList) -> Self {
+    /// A stream of a device, which has this clock, and this pool behind the free list.
+    pub(crate) fn new(
+        primary: &Arc<PrimaryContext>,
+        stream: Stream,
+        clock: &Arc<DeviceClock>,
+        (pool, free_list): (Option<&Arc<MemoryPool>>, FreeList),
+    ) -> Self {
         Self {
-            primary,
+            primary: Arc::clone(primary),
             stream,
             free_list,
-            last_submitted: AtomicU64::new(0),
-            completed: AtomicU64::new(0),
+            log: primary.open_log(),
+            pool: pool.map(Arc::clone),
+            clock: Arc::clone(clock),
             pending_event: AtomicU64::new(0),
             staging: AtomicU64::new(0),
             inner: Mutex::default(),
-            launch_log: [const { AtomicU64::new(0) }; LAUNCH_LOG],
         }
-    }
-
-    /// The completed prefix as of the last poll.
-    pub(crate) fn completed(&self) -> u64 {
-        self.completed.load(Ordering::Acquire)
-    }
-
-    /// Records that `ticket` is submitted.
-    #[inline]
-    pub(crate) fn note_submitted(&self, ticket: u64) {
-        self.last_submitted.store(ticket, Ordering::Release);
-    }
-
-    /// Records the kernel that `ticket` launches.
-    #[inline]
-    pub(crate) fn note_launch(&self, ticket: u64, name: KernelNameId) {
-        let entry = ticket << NAME_BITS | u64::from(name.0 & ((1 << NAME_BITS) - 1));
-        let index = usize::try_from(ticket % LAUNCH_LOG as u64).unwrap_or(0);
-        self.launch_log[index].store(entry, Ordering::Relaxed);
-    }
-
-    /// The oldest launch that is not known to have ended.
-    pub(crate) fn oldest_running_launch(&self) -> Option<(u64, KernelNameId)> {
-        let (completed, submitted) = (self.completed(), self.last_submitted.load(Ordering::Acquire));
-        let entries = self.launch_log.iter().map(|entry| entry.load(Ordering::Relaxed));
-        let launches = entries.map(|entry| (entry >> NAME_BITS, (entry & ((1 << NAME_BITS) - 1)) as u32));
-        let running = launches.filter(|(ticket, _)| *ticket > completed && *ticket <= submitted);
-        running.min().map(|(ticket, name)| (ticket, KernelNameId(name)))
     }
 
     /// Must precede every submission: records the pending completion event of the last one, and waits until the transfer
@@ -168,7 +142,7 @@ impl StreamState {
     /// Requests a completion event for `ticket`, the last submission; never concurrent with a submission to this queue.
     #[inline]
     pub(crate) fn request_event(&self, ticket: u64) {
-        if self.completed() < ticket {
+        if self.log.completed() < ticket {
             self.pending_event.store(ticket, Ordering::Release);
         }
     }
@@ -176,8 +150,8 @@ impl StreamState {
     /// Polls the completed prefix, and completes small reads.
     pub(crate) fn poll(&self) -> Result<u64> {
         // Before the stream is queried: an idle stream says nothing about what is submitted later.
-        let submitted = self.last_submitted.load(Ordering::Acquire);
-        if self.completed() >= submitted {
+        let submitted = self.log.submitted();
+        if self.log.completed() >= submitted {
             return Ok(submitted);
         }
         self.primary.check_alive()?;
@@ -190,12 +164,12 @@ impl StreamState {
             ended = submitted;
         }
         self.complete_readbacks(&mut inner, ended)?;
-        self.completed.fetch_max(ended, Ordering::AcqRel);
+        self.log.note_completed(ended);
         let pending = self.pending_event.load(Ordering::Acquire);
         if pending != 0 && pending <= ended {
             self.clear_pending(pending);
         }
-        Ok(self.completed())
+        Ok(self.log.completed())
     }
 
     /// Copies the bytes of small reads that have ended to their destinations.
@@ -208,7 +182,6 @@ impl StreamState {
                 // reported after this.
                 unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
             });
-            self.primary.pinned_blocks.free(block);
             copied?;
         }
         Ok(())
@@ -244,7 +217,7 @@ impl StreamState {
 
     /// Makes later submissions to this queue wait on the device for `ticket` of `other`.
     pub(crate) fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
-        if std::ptr::eq(self, other) || other.completed() >= ticket {
+        if std::ptr::eq(self, other) || other.log.completed() >= ticket {
             return Ok(());
         }
         self.prepare_submit()?;
@@ -266,8 +239,8 @@ impl StreamState {
 
     /// Returns the free list to the pool.
     pub(crate) fn drain_free_list(&self) {
-        if let Some(pool) = self.primary.pool {
-            self.free_list.drain(|block| pool.free(block, self.stream));
+        if let Some(pool) = &self.pool {
+            self.free_list.drain(|block| pool.free(block, Some(self.stream)));
         }
     }
 
@@ -301,7 +274,7 @@ impl StreamState {
     pub(crate) fn record_timestamp(&self, ticket: u64) -> Result<()> {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
-        if let Some(event) = inner.timestamps.discard_oldest(self.completed()) {
+        if let Some(event) = inner.timestamps.discard_oldest(self.log.completed()) {
             inner.events.release_timestamp(event);
         }
         let event = inner.timestamps.record(&self.primary, self.stream, ticket)?;
@@ -314,31 +287,21 @@ impl StreamState {
         self.poll()?;
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
-        let event = inner.timestamps.unread.take(ticket)?;
-        if !self.primary.is_event_complete(event)? {
-            inner.timestamps.unread.add(ticket, event);
-            return Err(Error::invalid(format!("ticket {ticket} has not ended; wait for its event first")));
-        }
+        let has_ended = |event: &Event| Ok(self.primary.is_event_complete(*event)?.then_some(()));
+        let (event, ()) = inner.timestamps.unread.read(ticket, has_ended)?;
         inner.events.release_timestamp(event);
         if inner.last_timestamp.is_some_and(|(stamped, _)| stamped == ticket) {
             inner.last_timestamp = None;
         }
-        inner.timestamps.read(&self.primary, event)
+        inner.timestamps.read(&self.clock, event)
     }
 }
 
 impl Drop for StreamState {
     fn drop(&mut self) {
         self.drain_free_list();
-        let inner = self.inner.get_mut();
-        for readback in inner.readbacks.drain(..) {
-            self.primary.pinned_blocks.free(readback.block);
-        }
-        if let Ok(_current) = self.primary.make_current() {
-            inner.events.close(self.primary.driver);
-            inner.timestamps.close(self.primary.driver);
-            // SAFETY: ours, and no longer in use; the driver completes the work on it.
-            let _ = unsafe { (self.primary.driver.cuStreamDestroy_v2)(self.stream.0) };
-        }
+        let Inner { events, timestamps, .. } = self.inner.get_mut();
+        self.primary.close_events(events.drain().chain(timestamps.drain()));
+        self.primary.close_stream(self.stream);
     }
 }

@@ -39,12 +39,12 @@ use std::time::Duration;
 
 use runtime_core::abi::{Progress, SubmitInfo};
 use runtime_core::backend::{
-    Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, Queue, QueueOptions,
+    Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, Queue, QueueOptions, StagingOptions,
 };
 use runtime_core::{Error, Result};
 
-use crate::context::PrimaryContext;
 use crate::convert::memset_unit;
+use crate::device_state::DeviceState;
 use crate::driver::abi::{self, CuResult, DevicePtr, Memcpy2D, Pitched};
 use crate::free_list::FreeList;
 use crate::graph::CudaGraph;
@@ -53,36 +53,34 @@ use crate::memory::{CudaBuffer, memory_type};
 use crate::module::CudaKernel;
 use crate::pinned_blocks::BLOCK_BYTES;
 use crate::progress::{Readback, StreamState};
-use crate::staging::StagingConfig;
+use crate::staging::KeptDevice;
 
 /// An in-order queue of a device: a stream.
 #[derive(Debug)]
 pub struct CudaQueue {
-    state: Arc<StreamState>,
-    staging: StagingConfig,
+    pub(crate) state: Arc<StreamState>,
+    shared: Arc<DeviceState>,
+    staging: StagingOptions,
 }
 
 impl CudaQueue {
     pub(crate) fn open(
-        primary: &Arc<PrimaryContext>,
+        shared: &Arc<DeviceState>,
         options: &QueueOptions,
-        staging: StagingConfig,
+        staging: StagingOptions,
         free_list: FreeList,
     ) -> Result<Self> {
+        let primary = &shared.primary;
         primary.check_alive()?;
-        let stream = primary.open_stream(options.priority)?;
-        let state = Arc::new(StreamState::new(Arc::clone(primary), stream, free_list));
-        primary.add_queue(&state);
-        Ok(Self { state, staging })
+        let (stream, memory) = (primary.open_stream(options.priority)?, (shared.pool.as_ref(), free_list));
+        let state = Arc::new(StreamState::new(primary, stream, &shared.clock, memory));
+        shared.add_queue(&state);
+        Ok(Self { state, shared: Arc::clone(shared), staging })
     }
 
-    pub(crate) fn state(&self) -> &StreamState {
-        &self.state
-    }
-
-    /// Whether the queue belongs to this context.
-    pub(crate) fn belongs_to(&self, primary: &Arc<PrimaryContext>) -> bool {
-        Arc::ptr_eq(&self.state.primary, primary)
+    /// Whether the queue belongs to this device.
+    pub(crate) fn belongs_to(&self, shared: &Arc<DeviceState>) -> bool {
+        Arc::ptr_eq(&self.shared, shared)
     }
 
     /// Must precede every submission; see [`StreamState::prepare_submit`].
@@ -92,7 +90,7 @@ impl CudaQueue {
 
     /// Records that an allocation is submitted as `ticket`.
     pub(crate) fn note_submitted(&self, ticket: u64) {
-        self.state.note_submitted(ticket);
+        self.state.log.note_submitted(ticket);
     }
 
     /// Submits a copy between any two addresses of device or host memory.
@@ -112,7 +110,7 @@ impl CudaQueue {
         bytes: usize,
     ) -> Result<()> {
         let primary = &*self.state.primary;
-        let (there, here) = (destination.primary(), source.primary());
+        let (there, here) = (&destination.shared, &source.shared);
         // Without peer access the driver copies through the host.
         there.enable_peer(here)?;
         here.enable_peer(there)?;
@@ -121,9 +119,9 @@ impl CudaQueue {
         let code = unsafe {
             (primary.driver.cuMemcpyPeerAsync)(
                 to,
-                there.context.0,
+                there.primary.context.0,
                 from,
-                here.context.0,
+                here.primary.context.0,
                 bytes,
                 self.state.stream.0,
             )
@@ -133,7 +131,7 @@ impl CudaQueue {
 
     /// Whether the queue's device can access this memory without a peer copy.
     fn can_access(&self, buffer: &CudaBuffer) -> bool {
-        buffer.primary().ordinal == self.state.primary.ordinal || !buffer.is_on_device()
+        buffer.shared.primary.ordinal == self.state.primary.ordinal || !buffer.is_on_device()
     }
 
     /// Submits a copy of pitched rows.
@@ -155,17 +153,14 @@ impl CudaQueue {
     }
 
     fn stage(&self, ticket: u64, host: HostRange, device: DevicePtr) -> Result<()> {
-        self.state.primary.staging(self.staging).submit(&self.state, ticket, host, device)
+        let transfer_of = (&self.state, Arc::clone(&self.shared) as KeptDevice);
+        self.shared.staging(self.staging).submit(transfer_of, ticket, host, device)
     }
 
     /// Reads into a pinned block; the bytes are copied on when the ticket ends.
     fn read_small(&self, ticket: u64, from: DevicePtr, destination: HostBytesMut) -> Result<()> {
-        let primary = &*self.state.primary;
-        let block = primary.pinned_blocks.allocate(primary)?;
-        if let Err(error) = self.submit_copy(block.address(), from, destination.len()) {
-            primary.pinned_blocks.free(block);
-            return Err(error);
-        }
+        let block = self.shared.pinned_blocks.allocate()?;
+        self.submit_copy(block.address(), from, destination.len())?;
         self.state.push_readback(Readback { ticket, block, destination });
         Ok(())
     }
@@ -173,8 +168,8 @@ impl CudaQueue {
     fn submit_fill(&self, to: DevicePtr, bytes: u64, pattern: FillPattern) -> Result<()> {
         let (primary, stream) = (&*self.state.primary, self.state.stream);
         let Some((unit, value)) = memset_unit(&pattern, to) else {
-            let builtins = primary.builtins()?;
-            return builtins.launch_fill(primary, stream, &builtins.fill(to, bytes, pattern.repeated()));
+            let builtins = self.shared.builtins()?;
+            return builtins.launch_fill(stream, &builtins.fill(to, bytes, pattern.repeated()));
         };
         let _current = primary.make_current()?;
         let (driver, count) = (primary.driver, length(bytes)? / unit as usize);
@@ -201,8 +196,8 @@ impl Queue for CudaQueue {
         let state = &*self.state;
         state.prepare_submit()?;
         launch::submit(kernel, launch, state.stream)?;
-        state.note_launch(submit.ticket, kernel.name);
-        state.note_submitted(submit.ticket);
+        state.log.note_launch(submit.ticket, kernel.name);
+        state.log.note_submitted(submit.ticket);
         Ok(())
     }
 
@@ -224,7 +219,7 @@ impl Queue for CudaQueue {
             _ if !destination.is_on_device() || self.is_pinned(from) => self.submit_copy(to, from, bytes)?,
             _ => self.stage(submit.ticket, HostRange::Source(source), to)?,
         }
-        self.state.note_submitted(submit.ticket);
+        self.note_submitted(submit.ticket);
         Ok(())
     }
 
@@ -245,7 +240,7 @@ impl Queue for CudaQueue {
             _ if self.is_pinned(to) => self.submit_copy(to, from, bytes)?,
             _ => self.stage(submit.ticket, HostRange::Destination(destination), from)?,
         }
-        self.state.note_submitted(submit.ticket);
+        self.note_submitted(submit.ticket);
         Ok(())
     }
 
@@ -267,7 +262,7 @@ impl Queue for CudaQueue {
                 self.submit_peer_copy((to, destination.0), (from, source.0), bytes)?;
             }
         }
-        self.state.note_submitted(submit.ticket);
+        self.note_submitted(submit.ticket);
         Ok(())
     }
 
@@ -285,7 +280,7 @@ impl Queue for CudaQueue {
         let destination = endpoint("copy_2d: destination", to, to_offset, rows.destination_pitch)?;
         let copy = abi::copy_2d(destination, source, length(rows.row_bytes)?, length(rows.rows)?);
         self.submit_copy_2d(&copy)?;
-        self.state.note_submitted(submit.ticket);
+        self.note_submitted(submit.ticket);
         Ok(())
     }
 
@@ -301,22 +296,21 @@ impl Queue for CudaQueue {
         if bytes > 0 {
             self.submit_fill(to, bytes, pattern)?;
         }
-        self.state.note_submitted(submit.ticket);
+        self.note_submitted(submit.ticket);
         Ok(())
     }
 
     fn noop(&self, submit: SubmitInfo) -> Result<()> {
         self.state.prepare_submit()?;
-        let primary = &*self.state.primary;
-        primary.builtins()?.launch_noop(primary, self.state.stream)?;
-        self.state.note_submitted(submit.ticket);
+        self.shared.builtins()?.launch_noop(self.state.stream)?;
+        self.note_submitted(submit.ticket);
         Ok(())
     }
 
     fn timestamp(&self, submit: SubmitInfo) -> Result<()> {
         self.state.prepare_submit()?;
         self.state.record_timestamp(submit.ticket)?;
-        self.state.note_submitted(submit.ticket);
+        self.note_submitted(submit.ticket);
         Ok(())
     }
 
@@ -327,8 +321,8 @@ impl Queue for CudaQueue {
     fn replay(&self, submit: SubmitInfo, graph: &CudaGraph) -> Result<()> {
         self.state.prepare_submit()?;
         graph.launch(self.state.stream)?;
-        self.state.note_launch(submit.ticket, graph.name);
-        self.state.note_submitted(submit.ticket);
+        self.state.log.note_launch(submit.ticket, graph.name);
+        self.note_submitted(submit.ticket);
         Ok(())
     }
 

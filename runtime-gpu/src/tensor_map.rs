@@ -10,7 +10,7 @@ use runtime_core::{DType, Error, Result};
 
 use crate::context::CurrentContext;
 use crate::driver::Driver;
-use crate::driver::abi::{Context, CuResult, pointer_attribute};
+use crate::driver::abi::{CUpointer_attribute, Context, CuResult};
 
 /// Maximum rank of a tensor map.
 const MAX_DIMENSIONS: usize = 5;
@@ -43,54 +43,70 @@ pub struct TiledLayout<'a> {
     pub oob_fill: OobFill,
 }
 
-/// Interleaved layouts, `CUtensorMapInterleave`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interleave {
-    /// None.
-    #[default]
-    None = 0,
-    /// Slices of 16 bytes.
-    Bytes16 = 1,
-    /// Slices of 32 bytes.
-    Bytes32 = 2,
+/// Declares enums whose variants are those of the driver's enums.
+macro_rules! driver_enums {
+    ($($(#[$doc:meta])* $name:ident as $driver:ident {
+        $($(#[$variant_doc:meta])* $variant:ident = $value:ident,)*
+    })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)*
+        }
+
+        impl From<$name> for $driver {
+            fn from(value: $name) -> Self {
+                match value {
+                    $($name::$variant => Self::$value,)*
+                }
+            }
+        }
+    )*};
 }
 
-/// Swizzles, `CUtensorMapSwizzle`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Swizzle {
-    /// None.
-    #[default]
-    None = 0,
-    /// Within 32 bytes.
-    Bytes32 = 1,
-    /// Within 64 bytes.
-    Bytes64 = 2,
-    /// Within 128 bytes.
-    Bytes128 = 3,
-}
-
-/// L2 promotion sizes, `CUtensorMapL2promotion`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum L2Promotion {
-    /// None.
-    #[default]
-    None = 0,
-    /// 64 bytes.
-    Bytes64 = 1,
-    /// 128 bytes.
-    Bytes128 = 2,
-    /// 256 bytes.
-    Bytes256 = 3,
-}
-
-/// Values of out-of-bounds elements, `CUtensorMapFloatOOBfill`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OobFill {
-    /// Zeros.
-    #[default]
-    Zeros = 0,
-    /// NaNs, which multiply-adds treat as zero.
-    NotANumber = 1,
+driver_enums! {
+    /// Interleaved layouts, `CUtensorMapInterleave`.
+    Interleave as CUtensorMapInterleave {
+        /// None.
+        #[default]
+        None = CU_TENSOR_MAP_INTERLEAVE_NONE,
+        /// Slices of 16 bytes.
+        Bytes16 = CU_TENSOR_MAP_INTERLEAVE_16B,
+        /// Slices of 32 bytes.
+        Bytes32 = CU_TENSOR_MAP_INTERLEAVE_32B,
+    }
+    /// Swizzles, `CUtensorMapSwizzle`.
+    Swizzle as CUtensorMapSwizzle {
+        /// None.
+        #[default]
+        None = CU_TENSOR_MAP_SWIZZLE_NONE,
+        /// Within 32 bytes.
+        Bytes32 = CU_TENSOR_MAP_SWIZZLE_32B,
+        /// Within 64 bytes.
+        Bytes64 = CU_TENSOR_MAP_SWIZZLE_64B,
+        /// Within 128 bytes.
+        Bytes128 = CU_TENSOR_MAP_SWIZZLE_128B,
+    }
+    /// L2 promotion sizes, `CUtensorMapL2promotion`.
+    L2Promotion as CUtensorMapL2promotion {
+        /// None.
+        #[default]
+        None = CU_TENSOR_MAP_L2_PROMOTION_NONE,
+        /// 64 bytes.
+        Bytes64 = CU_TENSOR_MAP_L2_PROMOTION_L2_64B,
+        /// 128 bytes.
+        Bytes128 = CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        /// 256 bytes.
+        Bytes256 = CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+    }
+    /// Values of out-of-bounds elements, `CUtensorMapFloatOOBfill`.
+    OobFill as CUtensorMapFloatOOBfill {
+        /// Zeros.
+        #[default]
+        Zeros = CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        /// NaNs, which multiply-adds treat as zero.
+        NotANumber = CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA,
+    }
 }
 
 /// An encoded descriptor, `CUtensorMap`: 128 bytes that a kernel takes as `const __grid_constant__ CUtensorMap`.
@@ -132,10 +148,10 @@ impl TensorMap {
                 layout.strides_bytes.as_ptr(),
                 layout.box_shape.as_ptr(),
                 layout.element_strides.as_ptr(),
-                interleave(layout.interleave),
-                swizzle(layout.swizzle),
-                l2_promotion(layout.l2_promotion),
-                oob_fill(layout.oob_fill),
+                layout.interleave.into(),
+                layout.swizzle.into(),
+                layout.l2_promotion.into(),
+                layout.oob_fill.into(),
             )
         })?;
         if code == CuResult::CUDA_ERROR_INVALID_VALUE {
@@ -157,7 +173,9 @@ impl TensorMap {
 /// Runs `encode` in the primary context of the device that owns the memory at `address`, or of device 0 if the driver does not
 /// report one: encoding requires a current context, although it does not use the device.
 fn in_context(driver: &Driver, address: u64, encode: impl FnOnce() -> CuResult) -> Result<CuResult> {
-    let ordinal = driver.pointer_attribute(pointer_attribute::DEVICE_ORDINAL, address).unwrap_or(0);
+    let ordinal = driver
+        .pointer_attribute(CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address)
+        .unwrap_or(0);
     let mut context = Context::NULL;
     // SAFETY: the out-parameter is writable; a missing device returns an error.
     let code = unsafe { (driver.cuDevicePrimaryCtxRetain)(&raw mut context.0, ordinal) };
@@ -222,39 +240,6 @@ fn data_type(dtype: DType) -> Result<CUtensorMapDataType> {
     })
 }
 
-fn interleave(interleave: Interleave) -> CUtensorMapInterleave {
-    match interleave {
-        Interleave::None => CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
-        Interleave::Bytes16 => CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_16B,
-        Interleave::Bytes32 => CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_32B,
-    }
-}
-
-fn swizzle(swizzle: Swizzle) -> CUtensorMapSwizzle {
-    match swizzle {
-        Swizzle::None => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_NONE,
-        Swizzle::Bytes32 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_32B,
-        Swizzle::Bytes64 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_64B,
-        Swizzle::Bytes128 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B,
-    }
-}
-
-fn l2_promotion(promotion: L2Promotion) -> CUtensorMapL2promotion {
-    match promotion {
-        L2Promotion::None => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_NONE,
-        L2Promotion::Bytes64 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_64B,
-        L2Promotion::Bytes128 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-        L2Promotion::Bytes256 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-    }
-}
-
-fn oob_fill(fill: OobFill) -> CUtensorMapFloatOOBfill {
-    match fill {
-        OobFill::Zeros => CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-        OobFill::NotANumber => CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,19 +282,15 @@ mod tests {
     }
 
     #[test]
-    fn discriminants_are_the_numbers_of_the_driver() {
-        for value in [Interleave::None, Interleave::Bytes16, Interleave::Bytes32] {
-            assert_eq!(value as u32, interleave(value) as u32);
-        }
-        for value in [Swizzle::None, Swizzle::Bytes32, Swizzle::Bytes64, Swizzle::Bytes128] {
-            assert_eq!(value as u32, swizzle(value) as u32);
-        }
-        for value in [L2Promotion::None, L2Promotion::Bytes64, L2Promotion::Bytes128, L2Promotion::Bytes256] {
-            assert_eq!(value as u32, l2_promotion(value) as u32);
-        }
-        for value in [OobFill::Zeros, OobFill::NotANumber] {
-            assert_eq!(value as u32, oob_fill(value) as u32);
-        }
+    fn values_are_the_numbers_of_the_driver() {
+        let interleaves = [Interleave::None, Interleave::Bytes16, Interleave::Bytes32];
+        assert_eq!(interleaves.map(|value| CUtensorMapInterleave::from(value) as u32), [0, 1, 2]);
+        let swizzles = [Swizzle::None, Swizzle::Bytes32, Swizzle::Bytes64, Swizzle::Bytes128];
+        assert_eq!(swizzles.map(|value| CUtensorMapSwizzle::from(value) as u32), [0, 1, 2, 3]);
+        let sizes = [L2Promotion::None, L2Promotion::Bytes64, L2Promotion::Bytes128, L2Promotion::Bytes256];
+        assert_eq!(sizes.map(|value| CUtensorMapL2promotion::from(value) as u32), [0, 1, 2, 3]);
+        let fills = [OobFill::Zeros, OobFill::NotANumber];
+        assert_eq!(fills.map(|value| CUtensorMapFloatOOBfill::from(value) as u32), [0, 1]);
         assert_eq!(data_type(DType::BF16).unwrap() as u32, 9);
     }
 }

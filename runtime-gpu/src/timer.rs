@@ -2,12 +2,13 @@
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 use runtime_core::Result;
 use runtime_core::backend::UnreadTimestamps;
 
 use crate::context::PrimaryContext;
-use crate::driver::Driver;
 use crate::driver::abi::{Event, Stream};
 
 /// Time of the first event that is read: far enough from zero for older events.
@@ -17,18 +18,28 @@ const EPOCH_NS: f64 = (1_u64 << 50) as f64;
 const MAX_ELAPSED_MS: f32 = 100.0;
 
 /// The clock of a device: a reference event and its time, from which other events are measured.
-#[derive(Debug, Default)]
-pub(crate) struct DeviceClock(Mutex<Option<(Event, f64)>>);
+#[derive(Debug)]
+pub(crate) struct DeviceClock {
+    primary: Arc<PrimaryContext>,
+    reference: Mutex<Option<(Event, f64)>>,
+}
 
 impl DeviceClock {
+    pub(crate) fn new(primary: &Arc<PrimaryContext>) -> Self {
+        Self { primary: Arc::clone(primary), reference: Mutex::default() }
+    }
+
     /// The time of a complete event, and the event that is now free: this one or the previous reference.
-    fn read(&self, primary: &PrimaryContext, event: Event) -> Result<(f64, Option<Event>)> {
-        let mut reference = self.0.lock();
+    fn read(&self, event: Event) -> Result<(f64, Option<Event>)> {
+        let mut reference = self.reference.lock();
         let Some((previous, previous_ns)) = *reference else {
             *reference = Some((event, EPOCH_NS));
             return Ok((EPOCH_NS, None));
         };
-        let elapsed_ms = elapsed_ms(primary, previous, event)?;
+        let elapsed_ms = self.primary.query("cuEventElapsedTime", 0.0_f32, |driver, elapsed_ms| {
+            // SAFETY: both events are alive and of the current context, and the out-parameter is writable.
+            unsafe { (driver.cuEventElapsedTime)(elapsed_ms, previous.0, event.0) }
+        })?;
         let now_ns = previous_ns + f64::from(elapsed_ms) * 1e6;
         if elapsed_ms.abs() > MAX_ELAPSED_MS {
             *reference = Some((event, now_ns));
@@ -36,23 +47,12 @@ impl DeviceClock {
         }
         Ok((now_ns, Some(event)))
     }
-
-    /// Destroys the reference event. The context is current.
-    pub(crate) fn close(&self, driver: &Driver) {
-        if let Some((event, _)) = self.0.lock().take() {
-            // SAFETY: ours, and no longer in use.
-            let _ = unsafe { (driver.cuEventDestroy_v2)(event.0) };
-        }
-    }
 }
 
-fn elapsed_ms(primary: &PrimaryContext, begin: Event, end: Event) -> Result<f32> {
-    let _current = primary.make_current()?;
-    let mut elapsed_ms = 0.0;
-    // SAFETY: both events are alive and of the current context, and the out-parameter is writable.
-    let code = unsafe { (primary.driver.cuEventElapsedTime)(&raw mut elapsed_ms, begin.0, end.0) };
-    primary.check("cuEventElapsedTime", code)?;
-    Ok(elapsed_ms)
+impl Drop for DeviceClock {
+    fn drop(&mut self) {
+        self.primary.close_events(self.reference.get_mut().take().map(|(event, _)| event));
+    }
 }
 
 /// The timestamps of a queue.
@@ -87,18 +87,15 @@ impl Timestamps {
     }
 
     /// The time of a complete event, which nothing else uses.
-    pub(crate) fn read(&mut self, primary: &PrimaryContext, event: Event) -> Result<u64> {
-        let (time_ns, free) = primary.clock.read(primary, event)?;
+    pub(crate) fn read(&mut self, clock: &DeviceClock, event: Event) -> Result<u64> {
+        let (time_ns, free) = clock.read(event)?;
         self.free.extend(free);
         Ok(round_ns(time_ns))
     }
 
-    /// Destroys all events. The context is current.
-    pub(crate) fn close(&mut self, driver: &Driver) {
-        for event in self.unread.drain().chain(self.free.drain(..)) {
-            // SAFETY: ours, and no longer in use.
-            let _ = unsafe { (driver.cuEventDestroy_v2)(event.0) };
-        }
+    /// Removes all events.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Event> {
+        self.unread.drain().chain(self.free.drain(..))
     }
 }
 

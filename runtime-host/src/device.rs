@@ -139,6 +139,8 @@ impl Device for HostDevice {
     type Queue = HostQueue;
     type Graph = NoGraph<HostBuffer>;
 
+    const HUGE_PAGES: bool = true;
+
     fn memory_usage(&self, space: u32) -> Result<MemoryUsage> {
         Ok(self.space(space)?.map_or_else(platform::memory_usage, Node::memory_usage))
     }

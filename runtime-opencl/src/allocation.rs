@@ -12,7 +12,8 @@ use runtime_core::{Error, ErrorKind, Result};
 use crate::context::SharedContext;
 use crate::device_caps::MIN_ALIGNMENT;
 use crate::driver::handle::{Memory, Owned};
-use crate::memory::Space;
+use crate::driver::{call, create};
+use crate::space::Space;
 
 /// `CL_INVALID_BUFFER_SIZE`.
 const INVALID_BUFFER_SIZE: i64 = -61;
@@ -24,26 +25,20 @@ pub(crate) fn create_buffer(
     bytes: usize,
     memory: *mut c_void,
 ) -> Result<Owned<Memory>> {
-    let created = context.driver.create("clCreateBuffer", |cl, code| {
-        let context = context.handle.raw();
-        // SAFETY: the context is alive, and `memory`, if passed, outlives the buffer.
-        Some(unsafe { (cl.clCreateBuffer?)(context, CL_MEM_READ_WRITE | flags, bytes, memory, code) })
-    });
-    let raw = created.map_err(|error| match error.driver() {
+    let (handle, flags) = (context.handle.raw(), CL_MEM_READ_WRITE | flags);
+    // SAFETY: the context is alive, and `memory`, if passed, outlives the buffer.
+    let created = unsafe { create!(context.driver.create, clCreateBuffer(handle, flags, bytes, memory)) };
+    created.map_err(|error| match error.driver() {
         Some((_, INVALID_BUFFER_SIZE)) => out_of_memory(bytes, context.caps.allocation_bytes),
         _ => error,
-    })?;
-    // SAFETY: it was just created.
-    Ok(unsafe { Owned::new(context.driver, raw) })
+    })
 }
 
 /// Fine-grained shared virtual memory, which host and kernels use concurrently.
 pub(crate) fn allocate_svm(context: &SharedContext, bytes: usize) -> Result<*mut c_void> {
     let flags = CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER;
-    let memory = context.driver.call("clSVMAlloc", |cl| {
-        // SAFETY: the context is alive; 0 requests the driver's largest alignment.
-        Some(unsafe { (cl.clSVMAlloc?)(context.handle.raw(), flags, bytes, 0) })
-    })?;
+    // SAFETY: the context is alive; 0 requests the driver's largest alignment.
+    let memory = unsafe { call!(context.driver.call, clSVMAlloc(context.handle.raw(), flags, bytes, 0)) }?;
     if memory.is_null() { Err(out_of_memory(bytes, context.caps.allocation_bytes)) } else { Ok(memory) }
 }
 
@@ -72,25 +67,26 @@ pub(crate) fn allocate_usm(context: &SharedContext, space: Space, bytes: usize) 
 pub(crate) fn map(context: &SharedContext, object: &Owned<Memory>, bytes: usize) -> Result<*mut c_void> {
     let (queue, flags) = (context.internal_queue()?, CL_MAP_READ | CL_MAP_WRITE);
     let (none, no_event) = (std::ptr::null(), std::ptr::null_mut());
-    context.driver.create("clEnqueueMapBuffer", |cl, code| {
-        // SAFETY: queue and buffer are in one context, the range is the whole buffer, and the call blocks.
-        Some(unsafe {
-            (cl.clEnqueueMapBuffer?)(queue, object.raw(), CL_TRUE, flags, 0, bytes, 0, none, no_event, code)
-        })
-    })
+    // SAFETY: queue and buffer are in one context, the range is the whole buffer, and the call blocks.
+    unsafe {
+        create!(
+            context.driver.create_raw,
+            clEnqueueMapBuffer(queue, object.raw(), CL_TRUE, flags, 0, bytes, 0, none, no_event)
+        )
+    }
 }
 
 /// Unmaps a buffer. Errors are ignored: a drop cannot return them.
 pub(crate) fn unmap(context: &SharedContext, object: &Owned<Memory>, memory: *mut c_void) {
     let Ok(queue) = context.internal_queue() else { return };
     let (none, no_event) = (std::ptr::null(), std::ptr::null_mut());
-    let _ = context.driver.call("clEnqueueUnmapMemObject", |cl| {
-        // SAFETY: mapped once, and no longer in use.
-        Some(unsafe { (cl.clEnqueueUnmapMemObject?)(queue, object.raw(), memory, 0, none, no_event) })
-    });
+    // SAFETY: mapped once, and no longer in use.
+    let _ = unsafe {
+        call!(context.driver.call, clEnqueueUnmapMemObject(queue, object.raw(), memory, 0, none, no_event))
+    };
     // Nothing waits for the unmap, and the buffer is released next: start it now.
     // SAFETY: the queue is alive.
-    let _ = context.driver.call("clFlush", |cl| Some(unsafe { (cl.clFlush?)(queue) }));
+    let _ = unsafe { call!(context.driver.call, clFlush(queue)) };
 }
 
 #[cold]

@@ -1,7 +1,5 @@
 //! The backend's own kernel, which does nothing: for launches that measure overhead.
 
-#![allow(unsafe_code, reason = "loads code through the driver")]
-
 use parking_lot::Mutex;
 use runtime_core::Result;
 
@@ -28,13 +26,7 @@ impl BuiltinKernels {
                 programs.len() - 1
             }
         };
-        let program = &programs[index].1;
-        let raw = context.driver.create("clCreateKernel", |cl, code| {
-            // SAFETY: the program is built, and the name is NUL-terminated.
-            Some(unsafe { (cl.clCreateKernel?)(program.raw(), c"empty".as_ptr(), code) })
-        })?;
-        // SAFETY: it was just created.
-        Ok(unsafe { Owned::new(context.driver, raw) })
+        program::create_kernel(context, programs[index].1.raw(), c"empty")
     }
 }
 

@@ -3,7 +3,7 @@
 //! Intel's CPU driver (intel-opencl-rt 2026.2) is one of them: its compiler hangs or crashes if one thread builds while another
 //! launches a kernel for the first time. The second compilation runs on a thread of the driver after `clEnqueueNDRangeKernel` has
 //! returned, so a lock around the calls does not help. Instead, builds take a lock. The first launch of a kernel takes the same
-//! lock and keeps it until the kernel is running.
+//! lock and keeps it until the kernel is running. Can go when a release of that driver passes `tests/opencl`'s races without it.
 
 #![allow(unsafe_code, reason = "flushes a queue of the driver")]
 
@@ -14,7 +14,7 @@ use cl3::ext::CL_RUNNING;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::context::SharedContext;
-use crate::driver::Raw;
+use crate::driver::{Raw, call};
 
 /// Sleep between two polls of a first launch.
 const POLL_INTERVAL: Duration = Duration::from_micros(20);
@@ -66,7 +66,7 @@ impl FirstLaunchGuard<'_> {
     /// Waits until the kernel runs. It is compiled by then, so there is no need to wait for its end.
     pub(crate) fn wait_until_running(mut self, event: Raw) {
         // SAFETY: the queue is alive.
-        let _ = self.context.driver.call("clFlush", |cl| Some(unsafe { (cl.clFlush?)(self.queue) }));
+        let _ = unsafe { call!(self.context.driver.call, clFlush(self.queue)) };
         while self.context.status(event) > CL_RUNNING {
             std::thread::sleep(POLL_INTERVAL);
         }

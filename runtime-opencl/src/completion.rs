@@ -10,7 +10,7 @@ use std::time::Duration;
 use cl3::ext::{CL_COMPLETE, cl_event, cl_int};
 use parking_lot::{Condvar, Mutex};
 
-use crate::driver::{Driver, Raw};
+use crate::driver::{Driver, Raw, call};
 
 /// Drivers do not call back for every failed command, so a wait polls this often.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -27,10 +27,8 @@ impl Completion {
     pub(crate) fn of(driver: &Driver, event: Raw) -> Option<Arc<Self>> {
         let completion = Arc::new(Self::default());
         let data = Arc::into_raw(Arc::clone(&completion)).cast_mut().cast::<c_void>();
-        let set = driver.call("clSetEventCallback", |cl| {
-            // SAFETY: the event is alive, and so is `data`, until the callback takes it.
-            Some(unsafe { (cl.clSetEventCallback?)(event, CL_COMPLETE, Some(report), data) })
-        });
+        // SAFETY: the event is alive, and so is `data`, until the callback takes it.
+        let set = unsafe { call!(driver.call, clSetEventCallback(event, CL_COMPLETE, Some(report), data)) };
         if matches!(set, Ok(0)) {
             return Some(completion);
         }

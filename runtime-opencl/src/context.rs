@@ -1,4 +1,5 @@
-//! The OpenCL context of a device and its sub-devices, shared by all their open handles.
+//! The OpenCL context of a device and its sub-devices: the driver's handle, the calls that can lose the device, and numbers that are
+//! unique in it. What an open device owns beyond that is in [`crate::device_state`].
 
 #![allow(unsafe_code, reason = "calls the driver")]
 
@@ -15,11 +16,9 @@ use parking_lot::Mutex;
 use runtime_core::backend::QueueOptions;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::builtin::BuiltinKernels;
-use crate::deferred_release::DeferredRelease;
 use crate::device_caps::DeviceCaps;
 use crate::driver::handle::{CommandQueue, Context, Event, Owned};
-use crate::driver::{DispatchTable, Driver, Raw, code_name, is_sticky};
+use crate::driver::{DispatchTable, Driver, Raw, call, code_name, create, is_sticky};
 use crate::enumeration::ListedDevice;
 use crate::quirks::Quirks;
 
@@ -27,7 +26,7 @@ use crate::quirks::Quirks;
 const PRIORITY_HIGH: u64 = CL_QUEUE_PRIORITY_HIGH_KHR as u64;
 const PRIORITY_LOW: u64 = CL_QUEUE_PRIORITY_LOW_KHR as u64;
 
-/// An OpenCL context, and the state that its devices share.
+/// An OpenCL context.
 #[derive(Debug)]
 pub(crate) struct SharedContext {
     pub(crate) driver: &'static Driver,
@@ -35,13 +34,11 @@ pub(crate) struct SharedContext {
     pub(crate) listed: ListedDevice,
     pub(crate) caps: DeviceCaps,
     pub(crate) quirks: Quirks,
-    pub(crate) builtins: BuiltinKernels,
     ids: AtomicU64,
     slots: Mutex<Slots>,
     /// The queue for mapping memory, opened on first use.
     internal_queue: OnceLock<Owned<CommandQueue>>,
     lost: OnceLock<Error>,
-    pub(crate) deferred: DeferredRelease,
 }
 
 /// Small numbers for kernels, reused after a kernel is dropped.
@@ -60,7 +57,7 @@ impl SharedContext {
         driver: &'static Driver,
         listed: ListedDevice,
         caps: DeviceCaps,
-        quirks: &Quirks,
+        quirks: Quirks,
     ) -> Result<Self> {
         let devices: Vec<_> =
             std::iter::once(listed.device).chain(listed.sub_devices.iter().copied()).collect();
@@ -68,25 +65,19 @@ impl SharedContext {
             [CL_CONTEXT_PLATFORM, listed.platform.expose_provenance().cast_signed(), 0];
         let count = u32::try_from(devices.len()).unwrap_or(0);
         let none = std::ptr::null_mut();
-        let raw = driver.create("clCreateContext", |cl, code| {
-            let (list, first) = (properties.as_ptr(), devices.as_ptr());
-            // SAFETY: the list of properties ends with 0, and there are `count` devices, all of that platform.
-            Some(unsafe { (cl.clCreateContext?)(list, count, first, None, none, code) })
-        })?;
-        // SAFETY: it was just created.
-        let handle = unsafe { Owned::new(driver, raw) };
+        let (list, first) = (properties.as_ptr(), devices.as_ptr());
+        // SAFETY: the list of properties ends with 0, and there are `count` devices, all of that platform.
+        let handle = unsafe { create!(driver.create, clCreateContext(list, count, first, None, none)) }?;
         Ok(Self {
             driver,
             handle,
             listed,
             caps,
-            quirks: quirks.clone(),
-            builtins: BuiltinKernels::default(),
+            quirks,
             ids: AtomicU64::new(1),
             slots: Mutex::default(),
             internal_queue: OnceLock::new(),
             lost: OnceLock::new(),
-            deferred: DeferredRelease::default(),
         })
     }
 
@@ -117,7 +108,7 @@ impl SharedContext {
     pub(crate) fn create_queue(&self, device: Raw, options: &QueueOptions) -> Result<Owned<CommandQueue>> {
         let (driver, handle) = (self.driver, self.handle.raw());
         let flags = if options.timestamps { CL_QUEUE_PROFILING_ENABLE } else { 0 };
-        let raw = if self.caps.version >= (2, 0) {
+        if self.caps.version >= (2, 0) {
             let priority = match options.priority {
                 0 => None,
                 1.. => Some(PRIORITY_HIGH),
@@ -128,19 +119,13 @@ impl SharedContext {
             if let Some(priority) = priority {
                 properties[2..4].copy_from_slice(&[CL_QUEUE_PRIORITY_KHR, priority]);
             }
-            driver.create("clCreateCommandQueueWithProperties", |cl, code| {
-                let list = properties.as_ptr();
-                // SAFETY: the device belongs to the context, and the list ends with 0.
-                Some(unsafe { (cl.clCreateCommandQueueWithProperties?)(handle, device, list, code) })
-            })?
+            let list = properties.as_ptr();
+            // SAFETY: the device belongs to the context, and the list ends with 0.
+            unsafe { create!(driver.create, clCreateCommandQueueWithProperties(handle, device, list)) }
         } else {
-            driver.create("clCreateCommandQueue", |cl, code| {
-                // SAFETY: the device belongs to the context.
-                Some(unsafe { (cl.clCreateCommandQueue?)(handle, device, flags, code) })
-            })?
-        };
-        // SAFETY: it was just created.
-        Ok(unsafe { Owned::new(driver, raw) })
+            // SAFETY: the device belongs to the context.
+            unsafe { create!(driver.create, clCreateCommandQueue(handle, device, flags)) }
+        }
     }
 
     /// A small number that no other live kernel has.
@@ -189,12 +174,10 @@ impl SharedContext {
     #[inline]
     pub(crate) fn status(&self, event: Raw) -> cl_int {
         let mut status: cl_int = 0;
-        let queried = self.driver.call("clGetEventInfo", |cl| {
-            let (size, value) = (size_of::<cl_int>(), (&raw mut status).cast());
-            let key = CL_EVENT_COMMAND_EXECUTION_STATUS;
-            // SAFETY: the event is alive, and the status has that size.
-            Some(unsafe { (cl.clGetEventInfo?)(event, key, size, value, std::ptr::null_mut()) })
-        });
+        let (size, value, none) = (size_of::<cl_int>(), (&raw mut status).cast(), std::ptr::null_mut());
+        let key = CL_EVENT_COMMAND_EXECUTION_STATUS;
+        // SAFETY: the event is alive, and the status has that size.
+        let queried = unsafe { call!(self.driver.call, clGetEventInfo(event, key, size, value, none)) };
         if matches!(queried, Ok(0)) {
             return status;
         }
@@ -213,10 +196,8 @@ impl SharedContext {
     /// Blocks in the driver until a command has ended. Returns whether that succeeded.
     #[inline]
     pub(crate) fn wait_event(&self, event: Raw) -> bool {
-        let waited = self.driver.call("clWaitForEvents", |cl| {
-            // SAFETY: the event is alive.
-            Some(unsafe { (cl.clWaitForEvents?)(1, &raw const event) })
-        });
+        // SAFETY: the event is alive.
+        let waited = unsafe { call!(self.driver.call, clWaitForEvents(1, &raw const event)) };
         matches!(waited, Ok(0))
     }
 
@@ -224,7 +205,7 @@ impl SharedContext {
     #[inline]
     pub(crate) fn finish_queue(&self, queue: Raw) -> bool {
         // SAFETY: the queue is alive.
-        let waited = self.driver.call("clFinish", |cl| Some(unsafe { (cl.clFinish?)(queue) }));
+        let waited = unsafe { call!(self.driver.call, clFinish(queue)) };
         matches!(waited, Ok(0))
     }
 

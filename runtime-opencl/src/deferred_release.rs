@@ -2,7 +2,8 @@
 //!
 //! In NVIDIA's driver, `clReleaseMemObject`, `clReleaseProgram` and `clSVMFree` return only when the context is idle. Meanwhile
 //! they hold a lock that blocks launches on other threads (measured with driver 580.159.04: 280 ms behind a kernel of 300 ms). So
-//! the objects are kept until no queue has work in flight, or until there are too many.
+//! the objects are kept until no queue has work in flight, or until there are too many. Can go when a driver of NVIDIA releases
+//! objects without waiting.
 
 #![allow(unsafe_code, reason = "frees shared virtual memory through the driver")]
 
@@ -56,8 +57,9 @@ impl DeferredObject {
 }
 
 /// The deferred objects of a context, and the queues that must be idle before their release.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct DeferredRelease {
+    context: Arc<SharedContext>,
     count: AtomicUsize,
     /// Bytes of the buffers in `objects`.
     bytes: AtomicU64,
@@ -66,16 +68,16 @@ pub(crate) struct DeferredRelease {
 }
 
 impl DeferredRelease {
+    pub(crate) fn new(context: Arc<SharedContext>) -> Self {
+        let (objects, queues) = (Mutex::default(), Mutex::default());
+        Self { context, count: AtomicUsize::new(0), bytes: AtomicU64::new(0), objects, queues }
+    }
+
     /// Adds a queue that must be idle before a release.
     pub(crate) fn register_queue(&self, queue: &Arc<Progress>) {
         let mut queues = self.queues.lock();
         queues.retain(|queue| queue.strong_count() > 0);
         queues.push(Arc::downgrade(queue));
-    }
-
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Relaxed) == 0
     }
 
     fn is_idle(&self) -> bool {
@@ -90,57 +92,51 @@ impl DeferredRelease {
         self.count.store(objects.len(), Ordering::Relaxed);
     }
 
-    fn take(&self) -> Vec<DeferredObject> {
-        let mut objects = self.objects.lock();
-        self.count.store(0, Ordering::Relaxed);
-        self.bytes.store(0, Ordering::Relaxed);
-        std::mem::take(&mut *objects)
-    }
-}
-
-impl SharedContext {
     /// Releases an object that is no longer in use: now, or once the device is idle if the driver would wait.
     pub(crate) fn release(&self, object: DeferredObject) {
-        if !self.caps.releases_wait {
-            return object.release(self);
+        if !self.context.caps.releases_wait {
+            return object.release(&self.context);
         }
-        let deferred = &self.deferred;
-        deferred.push(object);
-        let bytes = deferred.bytes.load(Ordering::Relaxed);
-        let too_many = deferred.count.load(Ordering::Relaxed) > MAX_OBJECTS
-            || bytes > self.caps.memory_bytes / MEMORY_DIVISOR;
-        if too_many {
-            self.release_deferred();
+        self.push(object);
+        if self.count.load(Ordering::Relaxed) > MAX_OBJECTS
+            || self.bytes.load(Ordering::Relaxed) > self.context.caps.memory_bytes / MEMORY_DIVISOR
+        {
+            self.release_all();
         } else {
-            self.release_deferred_if_idle();
+            self.release_if_idle();
         }
     }
 
     /// Releases the deferred objects if no queue has work in flight.
     #[inline]
-    pub(crate) fn release_deferred_if_idle(&self) {
-        if !self.deferred.is_empty() && self.deferred.is_idle() {
-            self.release_deferred();
+    pub(crate) fn release_if_idle(&self) {
+        if self.count.load(Ordering::Relaxed) != 0 && self.is_idle() {
+            self.release_all();
         }
     }
 
     /// Releases the deferred objects if they may keep an allocation of `bytes` from succeeding.
     pub(crate) fn make_room(&self, bytes: usize) {
-        let deferred = self.deferred.bytes.load(Ordering::Relaxed);
-        if deferred != 0 && bytes as u64 > (self.caps.memory_bytes / MEMORY_DIVISOR).saturating_sub(deferred)
-        {
-            self.release_deferred();
+        let deferred = self.bytes.load(Ordering::Relaxed);
+        let limit = self.context.caps.memory_bytes / MEMORY_DIVISOR;
+        if deferred != 0 && bytes as u64 > limit.saturating_sub(deferred) {
+            self.release_all();
         }
     }
 
     #[cold]
-    fn release_deferred(&self) {
-        self.deferred.take().into_iter().for_each(|object| object.release(self));
+    fn release_all(&self) {
+        let mut objects = self.objects.lock();
+        self.count.store(0, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
+        let released = std::mem::take(&mut *objects);
+        drop(objects);
+        released.into_iter().for_each(|object| object.release(&self.context));
     }
 }
 
-impl Drop for SharedContext {
+impl Drop for DeferredRelease {
     fn drop(&mut self) {
-        self.release_deferred();
+        self.release_all();
     }
 }

@@ -15,9 +15,9 @@ use crate::device_filter::{ACCELERATOR, CPU, GPU};
 use crate::driver::info::decode_usizes;
 use crate::driver::{Driver, Raw};
 use crate::enumeration::ListedDevice;
-use crate::memory::Space;
-use crate::module;
+use crate::formats;
 use crate::quirks::Quirks;
+use crate::space::Space;
 
 /// `DLDeviceType` of OpenCL memory.
 const DLPACK_OPENCL: i32 = 4;
@@ -65,7 +65,7 @@ fn describe(
         Some(number(CL_DEVICE_MAX_CLOCK_FREQUENCY)).filter(|mhz| *mhz > 0).map(|mhz| mhz * 1_000_000);
     info.limits = limits(driver, device, caps, quirks);
     info.spaces = spaces(caps, number(CL_DEVICE_GLOBAL_MEM_SIZE));
-    info.formats = module::formats(caps);
+    info.formats = formats::of_device(caps);
     info.capabilities = capabilities(driver, device, caps, quirks);
     info.properties = properties(driver, listed, caps);
     info.unavailable_reason = unavailable_reason(driver, device, caps);

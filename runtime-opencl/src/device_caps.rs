@@ -1,6 +1,7 @@
 //! The properties of a device on which the backend bases its decisions.
 
 use cl3::ext::{
+    CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR,
     CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_EXTENSIONS, CL_DEVICE_EXTENSIONS_WITH_VERSION,
     CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, CL_DEVICE_HOST_UNIFIED_MEMORY,
     CL_DEVICE_IL_VERSION, CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MEM_BASE_ADDR_ALIGN,
@@ -9,14 +10,15 @@ use cl3::ext::{
     CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL,
 };
 
+use runtime_core::backend::c_text;
+
 use crate::device_filter::{CPU, GPU, KIND_BITS};
 use crate::driver::extensions::{CommandBuffers, Usm};
-use crate::driver::info::{decode_text, decode_u64};
+use crate::driver::info::decode_u64;
 use crate::driver::{Driver, Raw};
 use crate::enumeration::ListedDevice;
-use crate::graph;
-use crate::memory::Space;
 use crate::quirks::Quirks;
+use crate::space::Space;
 
 /// The command buffer extension.
 const COMMAND_BUFFER: &str = "cl_khr_command_buffer";
@@ -91,7 +93,7 @@ impl DeviceCaps {
             memory_bytes: number(CL_DEVICE_GLOBAL_MEM_SIZE),
             svm: svm && unified,
             usm,
-            command_buffers: if has(COMMAND_BUFFER) { graph::command_buffers(driver, listed) } else { None },
+            command_buffers: if has(COMMAND_BUFFER) { command_buffers(driver, listed) } else { None },
             can_record_copies: extension_version(driver, device, COMMAND_BUFFER) >= (0, 9, 5),
             stages_transfers: spaces.contains(&Space::Mapped),
             // A kernel fault ends the whole context.
@@ -113,6 +115,13 @@ impl DeviceCaps {
     }
 }
 
+/// The command buffer functions, if the device can replay a command buffer that is still running.
+fn command_buffers(driver: &Driver, listed: &ListedDevice) -> Option<CommandBuffers> {
+    let capabilities = driver.device_number(listed.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR);
+    let repeats = capabilities & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR != 0;
+    if repeats { driver.command_buffers(listed.platform) } else { None }
+}
+
 /// The version in `OpenCL 3.0 …`.
 fn version(text: &str) -> (u32, u32) {
     let mut numbers = text.trim_start_matches("OpenCL ").split([' ', '.']).map(str::parse::<u32>);
@@ -123,7 +132,7 @@ fn version(text: &str) -> (u32, u32) {
 /// The version of an extension; all zero if the driver does not report it.
 fn extension_version(driver: &Driver, device: Raw, name: &str) -> (u32, u32, u32) {
     let list = driver.device_info(device, CL_DEVICE_EXTENSIONS_WITH_VERSION).unwrap_or_default();
-    let named = list.chunks_exact(NAME_VERSION_BYTES).find(|entry| decode_text(&entry[4..]) == name);
+    let named = list.chunks_exact(NAME_VERSION_BYTES).find(|entry| c_text(&entry[4..]) == name);
     let version = named.and_then(|entry| decode_u64(&entry[..4])).and_then(|word| u32::try_from(word).ok());
     version.map_or((0, 0, 0), |word| (word >> 22, word >> 12 & 0x3ff, word & 0xfff))
 }

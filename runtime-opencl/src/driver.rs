@@ -20,17 +20,47 @@ use runtime_core::backend::open_library;
 use runtime_core::{Error, ErrorKind, Result};
 
 pub(crate) use dispatch::DispatchTable;
+use handle::{ObjectKind, Owned};
 pub(crate) use status::{is_sticky, name as code_name};
+
+/// Calls a function by a method that takes its name and the call: `call!(driver.check, clFlush(queue))`.
+macro_rules! call {
+    ($target:ident $(. $part:ident)*, $function:ident($($arg:expr),* $(,)?)) => {
+        $target $(. $part)* (stringify!($function), |cl| Some((cl.$function?)($($arg),*)))
+    };
+}
+
+/// As [`call!`], for functions whose last parameter is a pointer to the error code.
+macro_rules! create {
+    ($target:ident $(. $part:ident)*, $function:ident($($arg:expr),* $(,)?)) => {
+        $target $(. $part)* (stringify!($function), |cl, code| Some((cl.$function?)($($arg,)* code)))
+    };
+}
+
+/// As [`call!`], for commands that wait for no events and whose last parameter is a pointer to their own event.
+macro_rules! enqueue {
+    ($target:ident $(. $part:ident)*, $function:ident($($arg:expr),* $(,)?)) => {
+        $target $(. $part)* (stringify!($function), |cl, event| {
+            Some((cl.$function?)($($arg,)* 0, std::ptr::null(), event))
+        })
+    };
+}
+
+/// The answer to a `clGet*Info` query; `None` if it fails.
+macro_rules! query {
+    ($driver:expr, $function:ident($($arg:expr),* $(,)?)) => {
+        $driver.query_info(|cl, size, value, needed| {
+            Some((cl.$function?)($($arg,)* size, value, needed))
+        })
+    };
+}
+pub(crate) use {call, create, enqueue, query};
 
 /// A handle of an OpenCL object (`cl_context`, `cl_mem`, …).
 pub(crate) type Raw = *mut c_void;
 
 /// File name of the ICD loader.
-const LOADER: &str = if cfg!(target_os = "macos") {
-    "/System/Library/Frameworks/OpenCL.framework/OpenCL"
-} else {
-    "libOpenCL.so.1"
-};
+const LOADER: &str = "libOpenCL.so.1";
 /// Environment variable with paths of other loaders, as other OpenCL programs use it.
 const LOADER_VARIABLE: &str = "OPENCL_DYLIB_PATH";
 
@@ -99,9 +129,19 @@ impl Driver {
         }
     }
 
-    /// Makes a call that returns an object and writes an error code.
-    #[inline]
-    pub(crate) fn create(
+    /// Makes a call that creates an object of kind `K` and writes an error code.
+    pub(crate) fn create<K: ObjectKind>(
+        &'static self,
+        function: &'static str,
+        call: impl FnOnce(&DispatchTable, *mut cl_int) -> Option<Raw>,
+    ) -> Result<Owned<K>> {
+        let raw = self.create_raw(function, call)?;
+        // SAFETY: every caller names the kind of object that the function creates, and gives it to nobody else.
+        Ok(unsafe { Owned::new(self, raw) })
+    }
+
+    /// Makes a call that returns a pointer and writes an error code.
+    pub(crate) fn create_raw(
         &self,
         function: &'static str,
         call: impl FnOnce(&DispatchTable, *mut cl_int) -> Option<Raw>,

@@ -11,9 +11,8 @@ use runtime_core::backend::Copy2D;
 use crate::allocation::create_buffer;
 use crate::context::SharedContext;
 use crate::convert::FillPiece;
-use crate::driver::Raw;
 use crate::driver::handle::{Event, Owned};
-use crate::memory::OpenClBuffer;
+use crate::driver::{Raw, enqueue};
 
 /// The source or destination of a copy, at its first byte.
 #[derive(Clone, Copy, Debug)]
@@ -76,20 +75,14 @@ impl Enqueuer<'_> {
 
     fn write(self, (to, at): (Raw, usize), from: *const u8, bytes: usize) -> Result<Owned<Event>> {
         let (queue, from) = (self.queue, from.cast());
-        self.context.enqueue("clEnqueueWriteBuffer", |cl, event| {
-            // SAFETY: the ranges were checked, and both sides live until the command has ended.
-            Some(unsafe {
-                (cl.clEnqueueWriteBuffer?)(queue, to, CL_FALSE, at, bytes, from, 0, null(), event)
-            })
-        })
+        // SAFETY: the ranges were checked, and both sides live until the command has ended.
+        unsafe { enqueue!(self.context.enqueue, clEnqueueWriteBuffer(queue, to, CL_FALSE, at, bytes, from)) }
     }
 
     fn read(self, to: *mut u8, (from, of): (Raw, usize), bytes: usize) -> Result<Owned<Event>> {
         let (queue, to) = (self.queue, to.cast());
-        self.context.enqueue("clEnqueueReadBuffer", |cl, event| {
-            // SAFETY: the ranges were checked, and both sides live until the command has ended.
-            Some(unsafe { (cl.clEnqueueReadBuffer?)(queue, from, CL_FALSE, of, bytes, to, 0, null(), event) })
-        })
+        // SAFETY: the ranges were checked, and both sides live until the command has ended.
+        unsafe { enqueue!(self.context.enqueue, clEnqueueReadBuffer(queue, from, CL_FALSE, of, bytes, to)) }
     }
 
     fn copy_objects(
@@ -98,10 +91,8 @@ impl Enqueuer<'_> {
         (from, of): (Raw, usize),
         bytes: usize,
     ) -> Result<Owned<Event>> {
-        self.context.enqueue("clEnqueueCopyBuffer", |cl, event| {
-            // SAFETY: the ranges were checked, and both sides live until the command has ended.
-            Some(unsafe { (cl.clEnqueueCopyBuffer?)(self.queue, from, to, of, at, bytes, 0, null(), event) })
-        })
+        // SAFETY: the ranges were checked, and both sides live until the command has ended.
+        unsafe { enqueue!(self.context.enqueue, clEnqueueCopyBuffer(self.queue, from, to, of, at, bytes)) }
     }
 
     fn copy_usm(self, to: *mut u8, from: *const u8, bytes: usize) -> Result<Owned<Event>> {
@@ -115,10 +106,8 @@ impl Enqueuer<'_> {
 
     fn copy_svm(self, to: *mut u8, from: *const u8, bytes: usize) -> Result<Owned<Event>> {
         let (queue, to, from) = (self.queue, to.cast(), from.cast());
-        self.context.enqueue("clEnqueueSVMMemcpy", |cl, event| {
-            // SAFETY: the ranges were checked, and both sides live until the command has ended.
-            Some(unsafe { (cl.clEnqueueSVMMemcpy?)(queue, CL_FALSE, to, from, bytes, 0, null(), event) })
-        })
+        // SAFETY: the ranges were checked, and both sides live until the command has ended.
+        unsafe { enqueue!(self.context.enqueue, clEnqueueSVMMemcpy(queue, CL_FALSE, to, from, bytes)) }
     }
 
     /// Enqueues a fill of a piece that begins at `to`.
@@ -126,22 +115,19 @@ impl Enqueuer<'_> {
         let (queue, pattern, unit, bytes) =
             (self.queue, piece.pattern.as_ptr().cast(), piece.unit, piece.bytes);
         let event = match to {
-            Location::Object(object, at) => self.context.enqueue("clEnqueueFillBuffer", |cl, event| {
-                // SAFETY: the range was checked, it lives until the command has ended, and the pattern is copied.
-                Some(unsafe {
-                    (cl.clEnqueueFillBuffer?)(queue, object, pattern, unit, at, bytes, 0, null(), event)
-                })
-            })?,
+            // SAFETY: the range was checked, it lives until the command has ended, and the pattern is copied.
+            Location::Object(object, at) => unsafe {
+                enqueue!(self.context.enqueue, clEnqueueFillBuffer(queue, object, pattern, unit, at, bytes))
+            }?,
             Location::Usm(to) => self.context.enqueue("clEnqueueMemFillINTEL", |_, event| {
                 let fill = self.context.caps.usm?.clEnqueueMemFillINTEL;
                 // SAFETY: as above.
                 Some(unsafe { fill(queue, to.cast(), pattern, unit, bytes, 0, null(), event) })
             })?,
-            Location::Svm(to) => self.context.enqueue("clEnqueueSVMMemFill", |cl, event| {
-                let to = to.cast();
-                // SAFETY: as above.
-                Some(unsafe { (cl.clEnqueueSVMMemFill?)(queue, to, pattern, unit, bytes, 0, null(), event) })
-            })?,
+            // SAFETY: as above.
+            Location::Svm(to) => unsafe {
+                enqueue!(self.context.enqueue, clEnqueueSVMMemFill(queue, to.cast(), pattern, unit, bytes))
+            }?,
             Location::Host(to) => {
                 let temporary = create_buffer(self.context, 0, bytes, std::ptr::null_mut())?;
                 let mut events = self.fill(Location::Object(temporary.raw(), 0), piece)?;
@@ -153,23 +139,23 @@ impl Enqueuer<'_> {
     }
 
     /// Enqueues a pitched copy between `cl_mem` objects.
-    pub(crate) fn copy_2d(
+    pub(crate) fn copy_2d<B>(
         self,
         (to, at): (Raw, usize),
         (from, of): (Raw, usize),
-        rows: &Copy2D<'_, OpenClBuffer>,
+        rows: &Copy2D<'_, B>,
     ) -> Result<Owned<Event>> {
         // Within the buffers, so all fit a `usize`.
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let region = [size(rows.row_bytes), size(rows.rows), 1];
         let (to_pitch, from_pitch) = (size(rows.destination_pitch), size(rows.source_pitch));
         let (to_origin, from_origin) = (origin(at, to_pitch), origin(of, from_pitch));
-        self.context.enqueue("clEnqueueCopyBufferRect", |cl, event| {
-            let (from_origin, to_origin, region) =
-                (from_origin.as_ptr(), to_origin.as_ptr(), region.as_ptr());
-            // SAFETY: both rectangles lie within their buffers, which live until the command has ended.
-            Some(unsafe {
-                (cl.clEnqueueCopyBufferRect?)(
+        let (to_origin, from_origin, region) = (to_origin.as_ptr(), from_origin.as_ptr(), region.as_ptr());
+        // SAFETY: both rectangles lie within their buffers, which live until the command has ended.
+        unsafe {
+            enqueue!(
+                self.context.enqueue,
+                clEnqueueCopyBufferRect(
                     self.queue,
                     from,
                     to,
@@ -179,13 +165,10 @@ impl Enqueuer<'_> {
                     from_pitch,
                     0,
                     to_pitch,
-                    0,
-                    0,
-                    null(),
-                    event,
+                    0
                 )
-            })
-        })
+            )
+        }
     }
 }
 

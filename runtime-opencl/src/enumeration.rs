@@ -8,11 +8,12 @@ use cl3::ext::{
 };
 use cl3::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION};
 use parking_lot::Mutex;
+use runtime_core::backend::c_text;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::device_filter::{DeviceFilter, DeviceIdentity};
-use crate::driver::info::{decode_text, decode_usizes};
-use crate::driver::{Driver, Raw, icd};
+use crate::driver::info::decode_usizes;
+use crate::driver::{Driver, Raw, call, icd};
 use crate::quirks::{Partition, Quirks};
 
 /// Schemes of a partition, as devices list them.
@@ -42,9 +43,9 @@ unsafe impl Send for ListedDevice {}
 unsafe impl Sync for ListedDevice {}
 
 impl ListedDevice {
-    /// Whether calls to its driver must be serialised. Oclgrind dequeues commands without a lock. PoCL 5 aborts
+    /// Whether calls to its driver must be serialised. Oclgrind 21.10 dequeues commands without a lock. PoCL 5 aborts
     /// (`pocl_release_dlhandle_cache: Assertion`) when threads load modules while others launch; serialised calls make that
-    /// rarer, but its own threads race, too.
+    /// rarer, but its own threads race, too. That case can go with support for PoCL 5; later releases are not serialised.
     pub(crate) fn needs_serial_calls(&self) -> bool {
         needs_serial_calls(&self.identity.platform, &self.platform_version)
     }
@@ -71,7 +72,7 @@ unsafe impl Send for SubDevices {}
 static SUB_DEVICES: Mutex<Vec<SubDevices>> = Mutex::new(Vec::new());
 
 /// Held during enumeration: PoCL 3.1 returns devices to a second thread while the first one is still initialising them, and
-/// crashes when their names are queried.
+/// crashes when their names are queried. Can go with support for PoCL 3.1 (Debian 12).
 static ENUMERATION_LOCK: Mutex<()> = Mutex::new(());
 
 /// Lists the devices of a library that match the filter.
@@ -86,8 +87,7 @@ pub(crate) fn list_devices(
     let _guard = ENUMERATION_LOCK.lock();
     let mut devices = Vec::new();
     for platform in platform_ids(driver)? {
-        let text =
-            |key| driver.platform_info(platform, key).map_or_else(String::new, |text| decode_text(&text));
+        let text = |key| driver.platform_info(platform, key).map_or_else(String::new, |text| c_text(&text));
         let (name, version) = (text(CL_PLATFORM_NAME), text(CL_PLATFORM_VERSION));
         // A platform that fails or has no devices does not affect the others.
         for device in device_ids(driver, platform).unwrap_or_default() {
@@ -130,49 +130,33 @@ fn platform_ids(driver: &Driver) -> Result<Vec<Raw>> {
         let message = format!("the OpenCL loader found no driver; {}", icd::explain());
         Error::new(ErrorKind::Unavailable, message)
     };
-    let mut count = 0;
-    let counted = driver.check("clGetPlatformIDs", |cl| {
-        // SAFETY: only the count is queried.
-        Some(unsafe { (cl.clGetPlatformIDs?)(0, std::ptr::null_mut(), &raw mut count) })
+    let found = read_handles(|room, platforms, count| {
+        // SAFETY: there is room for so many handles.
+        unsafe { call!(driver.check, clGetPlatformIDs(room, platforms, count)) }
     });
-    match counted {
-        Err(error) if error.kind() == ErrorKind::Unavailable => return Err(none()),
-        other => other?,
+    match found {
+        Err(error) if error.kind() == ErrorKind::Unavailable => Err(none()),
+        Ok(platforms) if platforms.is_empty() => Err(none()),
+        found => found,
     }
-    if count == 0 {
-        return Err(none());
-    }
-    read_handles(count, |count, platforms| {
-        driver.check("clGetPlatformIDs", |cl| {
-            // SAFETY: there is room for `count` handles.
-            Some(unsafe { (cl.clGetPlatformIDs?)(count, platforms, std::ptr::null_mut()) })
-        })
-    })
 }
 
 fn device_ids(driver: &Driver, platform: Raw) -> Result<Vec<Raw>> {
-    let mut count = 0;
-    driver.check("clGetDeviceIDs", |cl| {
-        // SAFETY: only the count is queried.
-        Some(unsafe {
-            (cl.clGetDeviceIDs?)(platform, CL_DEVICE_TYPE_ALL, 0, std::ptr::null_mut(), &raw mut count)
-        })
-    })?;
-    read_handles(count, |count, devices| {
-        driver.check("clGetDeviceIDs", |cl| {
-            // SAFETY: there is room for `count` handles.
-            Some(unsafe {
-                (cl.clGetDeviceIDs?)(platform, CL_DEVICE_TYPE_ALL, count, devices, std::ptr::null_mut())
-            })
-        })
+    read_handles(|room, devices, count| {
+        // SAFETY: there is room for so many handles.
+        unsafe { call!(driver.check, clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, room, devices, count)) }
     })
 }
 
-/// Reads the `count` handles that a driver announced. It may write fewer.
-fn read_handles(count: u32, write: impl FnOnce(u32, *mut Raw) -> Result<()>) -> Result<Vec<Raw>> {
-    let count = count.min(MAX_HANDLES);
-    let mut handles = vec![std::ptr::null_mut(); count as usize];
-    write(count, handles.as_mut_ptr())?;
+/// Reads a list of handles: `read` gets the room for handles, and where to write them and their number. First there is no room,
+/// for the number alone. A driver may then write fewer.
+fn read_handles(read: impl Fn(u32, *mut Raw, *mut u32) -> Result<()>) -> Result<Vec<Raw>> {
+    let mut count = 0;
+    read(0, std::ptr::null_mut(), &raw mut count)?;
+    let mut handles = vec![std::ptr::null_mut(); count.min(MAX_HANDLES) as usize];
+    if count > 0 {
+        read(count.min(MAX_HANDLES), handles.as_mut_ptr(), std::ptr::null_mut())?;
+    }
     handles.retain(|handle| !handle.is_null());
     Ok(handles)
 }
@@ -221,29 +205,10 @@ fn partition_schemes(driver: &Driver, device: Raw, partition: Partition) -> Vec<
 }
 
 fn create_sub_devices(driver: &Driver, device: Raw, properties: &[isize]) -> Vec<Raw> {
-    let mut count = 0;
-    let counted = driver.check("clCreateSubDevices", |cl| {
-        // SAFETY: the list of properties ends with 0; only the count is queried.
-        Some(unsafe {
-            (cl.clCreateSubDevices?)(device, properties.as_ptr(), 0, std::ptr::null_mut(), &raw mut count)
-        })
-    });
-    if counted.is_err() || count < 2 {
-        return Vec::new();
-    }
-    let created = read_handles(count, |count, sub_devices| {
-        driver.check("clCreateSubDevices", |cl| {
-            // SAFETY: as above, and there is room for `count` handles.
-            Some(unsafe {
-                (cl.clCreateSubDevices?)(
-                    device,
-                    properties.as_ptr(),
-                    count,
-                    sub_devices,
-                    std::ptr::null_mut(),
-                )
-            })
-        })
+    let created = read_handles(|room, sub_devices, count| {
+        let properties = properties.as_ptr();
+        // SAFETY: the list of properties ends with 0, and there is room for so many handles.
+        unsafe { call!(driver.check, clCreateSubDevices(device, properties, room, sub_devices, count)) }
     });
     created.unwrap_or_default()
 }

@@ -7,10 +7,7 @@
 
 use std::sync::Arc;
 
-use cl3::ext::{
-    CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR, CL_COMMAND_BUFFER_FLAGS_KHR,
-    CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR,
-};
+use cl3::ext::{CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR};
 use parking_lot::Mutex;
 use runtime_core::backend::{Graph, GraphNode, GraphWork, Launch, QueueOptions};
 use runtime_core::{Error, Result};
@@ -20,7 +17,6 @@ use crate::convert::{self, FillPiece};
 use crate::driver::extensions::CommandBuffers;
 use crate::driver::handle::{CommandQueue, Event, Owned};
 use crate::driver::{Driver, Raw};
-use crate::enumeration::ListedDevice;
 use crate::kernel::OpenClKernel;
 use crate::kernel_binding::KernelBinding;
 use crate::launch;
@@ -69,13 +65,6 @@ struct State {
     recorded: Vec<Recorded>,
 }
 
-/// The command buffer functions, if the device can replay a command buffer that is still running.
-pub(crate) fn command_buffers(driver: &Driver, listed: &ListedDevice) -> Option<CommandBuffers> {
-    let capabilities = driver.device_number(listed.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR);
-    let repeats = capabilities & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR != 0;
-    if repeats { driver.command_buffers(listed.platform) } else { None }
-}
-
 impl OpenClGraph {
     pub(crate) fn new(
         context: &Arc<SharedContext>,
@@ -105,7 +94,7 @@ impl OpenClGraph {
         let queue = self.context.create_queue(device, &options)?;
         let (list, properties) =
             ([queue.raw()], [CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0]);
-        let buffer = driver.create("clCreateCommandBufferKHR", |_, code| {
+        let buffer = driver.create_raw("clCreateCommandBufferKHR", |_, code| {
             let properties = properties.as_ptr();
             // SAFETY: one queue, and a list of properties that ends with 0.
             Some(unsafe { (self.functions.clCreateCommandBufferKHR)(1, list.as_ptr(), properties, code) })

@@ -13,6 +13,7 @@ use runtime_core::Result;
 
 use crate::context::SharedContext;
 use crate::driver::handle::{Event, Owned};
+use crate::driver::{call, create};
 
 /// The hold ends after this many submissions: more than core makes, and fewer than drivers have room for.
 const MAX_SUBMISSIONS: u32 = 1024;
@@ -53,10 +54,8 @@ impl Hold {
     pub(crate) fn end(&self, context: &SharedContext) -> Result<bool> {
         let mut gate = self.gate.lock();
         let Some(event) = &*gate else { return Ok(false) };
-        context.check("clSetUserEventStatus", |cl| {
-            // SAFETY: the event is alive, and its status has not been set.
-            Some(unsafe { (cl.clSetUserEventStatus?)(event.raw(), CL_COMPLETE) })
-        })?;
+        // SAFETY: the event is alive, and its status has not been set.
+        unsafe { call!(context.check, clSetUserEventStatus(event.raw(), CL_COMPLETE)) }?;
         *gate = None;
         self.left.store(0, Ordering::Release);
         Ok(true)
@@ -66,11 +65,7 @@ impl Hold {
 impl SharedContext {
     /// Creates an event that [`Hold::end`] sets.
     pub(crate) fn create_user_event(&self) -> Result<Owned<Event>> {
-        let raw = self.driver.create("clCreateUserEvent", |cl, code| {
-            // SAFETY: the context is alive, and the code is writable.
-            Some(unsafe { (cl.clCreateUserEvent?)(self.handle.raw(), code) })
-        })?;
-        // SAFETY: it was just created.
-        Ok(unsafe { Owned::new(self.driver, raw) })
+        // SAFETY: the context is alive, and the code is writable.
+        unsafe { create!(self.driver.create, clCreateUserEvent(self.handle.raw())) }
     }
 }

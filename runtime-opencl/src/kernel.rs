@@ -13,32 +13,35 @@ use cl3::ext::{
 use runtime_core::backend::{ArgRef, Kernel, KernelInfo, unsupported_argument};
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::built_program::BuiltProgram;
 use crate::compile_lock::LaunchedFlag;
 use crate::context::SharedContext;
 use crate::driver::handle::{self, Owned};
 use crate::driver::info::{decode_u64, decode_usizes};
+use crate::driver::query;
 use crate::memory::OpenClBuffer;
-use crate::program::BuiltProgram;
 use crate::signature::{ParamKind, Parameter};
 
 /// An entry point.
 #[derive(Debug)]
 pub struct OpenClKernel {
-    program: Arc<BuiltProgram>,
-    name: CString,
+    pub(crate) program: Arc<BuiltProgram>,
+    pub(crate) name: CString,
     /// For queries only: each queue launches a kernel object of its own (`KernelBinding`).
     handle: Owned<handle::Kernel>,
-    arg_count: u32,
+    pub(crate) arg_count: u32,
     params: Option<Vec<Parameter>>,
-    id: u64,
-    slot: u32,
+    /// A number that no other kernel of the context has or had.
+    pub(crate) id: u64,
+    /// Index of this kernel in the bindings of every queue.
+    pub(crate) slot: u32,
     pub(crate) launched: LaunchedFlag,
 }
 
 impl OpenClKernel {
     pub(crate) fn find(program: &Arc<BuiltProgram>, name: CString) -> Result<Self> {
-        let context = &program.context;
-        let handle = create_kernel(program, &name)?;
+        let context = program.context();
+        let handle = program.create_kernel(&name)?;
         let arg_count = arg_count(program, &handle).ok_or_else(|| {
             Error::new(ErrorKind::Driver, "clGetKernelInfo does not report the number of arguments")
         })?;
@@ -61,34 +64,7 @@ impl OpenClKernel {
 
     #[inline]
     pub(crate) fn context(&self) -> &SharedContext {
-        &self.program.context
-    }
-
-    /// Index of this kernel in the bindings of every queue.
-    #[inline]
-    pub(crate) fn slot(&self) -> usize {
-        self.slot as usize
-    }
-
-    #[inline]
-    pub(crate) fn program(&self) -> &BuiltProgram {
-        &self.program
-    }
-
-    #[inline]
-    pub(crate) fn name(&self) -> &CStr {
-        &self.name
-    }
-
-    /// A number that no other kernel of the context has or had.
-    #[inline]
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
-    #[inline]
-    pub(crate) fn arg_count(&self) -> usize {
-        self.arg_count as usize
+        self.program.context()
     }
 
     fn display_name(&self) -> String {
@@ -97,10 +73,8 @@ impl OpenClKernel {
 
     fn work_group_info(&self, key: u32) -> Option<Vec<u8>> {
         let (kernel, device) = (self.handle.raw(), self.program.device());
-        self.context().driver.query_info(|cl, size, value, needed| {
-            // SAFETY: the kernel is built for the device, and `value` has room for `size` bytes.
-            Some(unsafe { (cl.clGetKernelWorkGroupInfo?)(kernel, device, key, size, value, needed) })
-        })
+        // SAFETY: the kernel is built for the device, and `value` has room for `size` bytes.
+        unsafe { query!(self.context().driver, clGetKernelWorkGroupInfo(kernel, device, key)) }
     }
 
     fn work_group_u32(&self, key: u32) -> Option<u32> {
@@ -160,15 +134,14 @@ impl OpenClKernel {
 
 /// The parameters of a kernel, as far as the driver reports them, even if no launch can pass arguments for them.
 pub(crate) fn reported_signature(program: &BuiltProgram, name: &CStr) -> Option<Vec<Parameter>> {
-    let handle = create_kernel(program, name).ok()?;
-    Parameter::query_all(program.context.driver, handle.raw(), arg_count(program, &handle)?)
+    let handle = program.create_kernel(name).ok()?;
+    Parameter::query_all(program.context().driver, handle.raw(), arg_count(program, &handle)?)
 }
 
 fn arg_count(program: &BuiltProgram, kernel: &Owned<handle::Kernel>) -> Option<u32> {
-    let count = program.context.driver.query_info(|cl, size, value, needed| {
-        // SAFETY: the kernel is alive, and `value` has room for `size` bytes.
-        Some(unsafe { (cl.clGetKernelInfo?)(kernel.raw(), CL_KERNEL_NUM_ARGS, size, value, needed) })
-    });
+    // SAFETY: the kernel is alive, and `value` has room for `size` bytes.
+    let count =
+        unsafe { query!(program.context().driver, clGetKernelInfo(kernel.raw(), CL_KERNEL_NUM_ARGS)) };
     u32::try_from(decode_u64(&count?)?).ok()
 }
 
@@ -201,14 +174,4 @@ impl Kernel for OpenClKernel {
             ..KernelInfo::default()
         }
     }
-}
-
-pub(crate) fn create_kernel(program: &BuiltProgram, name: &CStr) -> Result<Owned<handle::Kernel>> {
-    let driver = program.context.driver;
-    let raw = driver.create("clCreateKernel", |cl, code| {
-        // SAFETY: the program is built, and the name is NUL-terminated.
-        Some(unsafe { (cl.clCreateKernel?)(program.raw(), name.as_ptr(), code) })
-    })?;
-    // SAFETY: it was just created.
-    Ok(unsafe { Owned::new(driver, raw) })
 }

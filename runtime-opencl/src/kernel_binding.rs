@@ -8,11 +8,12 @@ use std::sync::Arc;
 use runtime_core::backend::{ArgRef, unsupported_argument};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::driver::Raw;
 use crate::driver::handle::{self, Owned};
-use crate::kernel::{OpenClKernel, create_kernel};
+use crate::driver::{Raw, call};
+use crate::kernel::OpenClKernel;
 use crate::memory::OpenClBuffer;
-use crate::sub_buffers::{SubBuffer, ViewAccess};
+use crate::sub_buffers::SubBuffer;
+use crate::views::ViewAccess;
 
 /// The value of an argument. `Unset` ones are set at every launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,15 +36,15 @@ pub(crate) struct KernelBinding {
 
 impl KernelBinding {
     pub(crate) fn new(kernel: &OpenClKernel) -> Result<Self> {
-        let values = vec![ArgValue::Unset; kernel.arg_count()].into_boxed_slice();
-        let handle = create_kernel(kernel.program(), kernel.name())?;
-        Ok(Self { kernel_id: kernel.id(), handle, values, sub_buffers: Vec::new() })
+        let values = vec![ArgValue::Unset; kernel.arg_count as usize].into_boxed_slice();
+        let handle = kernel.program.create_kernel(&kernel.name)?;
+        Ok(Self { kernel_id: kernel.id, handle, values, sub_buffers: Vec::new() })
     }
 
     /// Whether it belongs to this kernel, and not to an earlier one in the same slot.
     #[inline]
     pub(crate) fn is_for(&self, kernel: &OpenClKernel) -> bool {
-        self.kernel_id == kernel.id()
+        self.kernel_id == kernel.id
     }
 
     #[inline]
@@ -130,11 +131,9 @@ impl KernelBinding {
     }
 
     fn set_raw(&self, kernel: &OpenClKernel, index: usize, bytes: usize, value: *const c_void) -> Result<()> {
-        let number = u32::try_from(index).unwrap_or(u32::MAX);
-        let set = kernel.context().driver.check("clSetKernelArg", |cl| {
-            // SAFETY: the value has that size and is copied; only this queue uses the kernel object, under its lock.
-            Some(unsafe { (cl.clSetKernelArg?)(self.handle.raw(), number, bytes, value) })
-        });
+        let (driver, number) = (kernel.context().driver, u32::try_from(index).unwrap_or(u32::MAX));
+        // SAFETY: the value has that size and is copied; only this queue uses the kernel object, under its lock.
+        let set = unsafe { call!(driver.check, clSetKernelArg(self.handle.raw(), number, bytes, value)) };
         set.map_err(|error| kernel.arg_error(index, error))
     }
 
@@ -147,10 +146,13 @@ impl KernelBinding {
                     unsafe { (usm.clSetKernelArgMemPointerINTEL)(self.handle.raw(), number, pointer.cast()) }
                 })
             }
-            (ViewAccess::Svm(pointer, _), _) => context.driver.check("clSetKernelArgSVMPointer", |cl| {
-                // SAFETY: as above.
-                Some(unsafe { (cl.clSetKernelArgSVMPointer?)(self.handle.raw(), number, pointer.cast()) })
-            }),
+            // SAFETY: as above.
+            (ViewAccess::Svm(pointer, _), _) => unsafe {
+                call!(
+                    context.driver.check,
+                    clSetKernelArgSVMPointer(self.handle.raw(), number, pointer.cast())
+                )
+            },
             _ => Err(Error::new(ErrorKind::Internal, "a view without a pointer was set as one")),
         };
         set.map_err(|error| kernel.arg_error(index, error))

@@ -3,7 +3,6 @@
 #![allow(unsafe_code, reason = "submits through the driver")]
 
 use cl3::ext::cl_int;
-use runtime_core::abi::SubmitInfo;
 use runtime_core::backend::{Launch, TensorArg};
 use runtime_core::{Error, Result};
 
@@ -11,12 +10,12 @@ use crate::allocation::create_buffer;
 use crate::context::SharedContext;
 use crate::driver::handle::{Event, Memory, Owned};
 use crate::driver::{DispatchTable, Raw};
-use crate::enqueuer::{Events, Location};
+use crate::enqueuer::{Enqueuer, Events, Location};
 use crate::kernel::OpenClKernel;
 use crate::kernel_binding::KernelBinding;
 use crate::memory::OpenClBuffer;
-use crate::queue::OpenClQueue;
-use crate::sub_buffers::{ViewAccess, check_no_alias};
+use crate::progress::Progress;
+use crate::views::{ViewAccess, check_no_alias};
 
 const ENQUEUE_KERNEL: &str = "clEnqueueNDRangeKernel";
 
@@ -103,20 +102,21 @@ struct CopiedView<'a> {
     copy: Owned<Memory>,
 }
 
-/// Enqueues a kernel with copies of the views that it cannot access: copied in before the launch, and back after it.
+/// Enqueues a kernel with copies of the views that it cannot access: copied in before the launch, and back after it. If a copy back
+/// fails, so does `ticket`.
 #[cold]
 pub(crate) fn launch_with_copies(
-    queue: &OpenClQueue,
-    submit: SubmitInfo,
+    queue: Enqueuer<'_>,
+    (progress, ticket): (&Progress, u64),
     kernel: &OpenClKernel,
     binding: &mut KernelBinding,
     launch: &Launch<'_, OpenClBuffer>,
-) -> Result<()> {
-    let copies = create_copies(queue, kernel, binding, launch)?;
+) -> Result<Events> {
+    let copies = create_copies(queue.context, kernel, binding, launch)?;
     let mut events = Vec::with_capacity(2 * copies.len() + 1);
     let shape = [launch.groups(), launch.group_size()];
     let launched = copy_in(queue, &copies, &mut events).and_then(|()| {
-        let event = enqueue(&queue.context, queue.raw(), binding.raw(), shape);
+        let event = enqueue(queue.context, queue.queue, binding.raw(), shape);
         event.map_err(|error| kernel.with_name(error))
     });
     match launched {
@@ -128,33 +128,28 @@ pub(crate) fn launch_with_copies(
         }
     }
     for copied in copies.iter().filter(|copied| copied.bytes > 0 && copied.tensor.access().writes()) {
-        match queue.enqueuer().copy(copied.location, Location::Object(copied.copy.raw(), 0), copied.bytes) {
+        match queue.copy(copied.location, Location::Object(copied.copy.raw(), 0), copied.bytes) {
             Ok(more) => events.extend(more),
             Err(error) => {
-                queue.progress().fail(submit.ticket, error);
+                progress.fail(ticket, error);
                 break;
             }
         }
     }
-    queue.note_submitted_all(submit, events);
-    Ok(())
+    Ok(events)
 }
 
 /// Enqueues the copies in. Includes views that are only written: the kernel need not write all of them.
-fn copy_in(queue: &OpenClQueue, copies: &[CopiedView<'_>], events: &mut Events) -> Result<()> {
+fn copy_in(queue: Enqueuer<'_>, copies: &[CopiedView<'_>], events: &mut Events) -> Result<()> {
     for copied in copies.iter().filter(|copied| copied.bytes > 0) {
-        events.extend(queue.enqueuer().copy(
-            Location::Object(copied.copy.raw(), 0),
-            copied.location,
-            copied.bytes,
-        )?);
+        events.extend(queue.copy(Location::Object(copied.copy.raw(), 0), copied.location, copied.bytes)?);
     }
     Ok(())
 }
 
 /// Creates the copies and sets them as arguments. The driver retains them until the commands on them have ended.
 fn create_copies<'a>(
-    queue: &OpenClQueue,
+    context: &SharedContext,
     kernel: &OpenClKernel,
     binding: &mut KernelBinding,
     launch: &Launch<'a, OpenClBuffer>,
@@ -176,7 +171,7 @@ fn create_copies<'a>(
         let mut others = tensors().filter(|(_, other)| !is_same_range(other, &tensor));
         others.try_for_each(|(other, view)| check_no_alias((index, &tensor), (other, &view)))?;
         let (offset, bytes) = tensor.buffer().range("a tensor", tensor.byte_offset(), tensor.span_bytes())?;
-        let copy = create_buffer(&queue.context, 0, bytes.max(1), std::ptr::null_mut())?;
+        let copy = create_buffer(context, 0, bytes.max(1), std::ptr::null_mut())?;
         binding.set_copy(kernel, index, copy.raw())?;
         copies.push(CopiedView { tensor, location: tensor.buffer().location(offset), bytes, copy });
     }

@@ -59,6 +59,7 @@
 
 mod allocation;
 mod build_failure;
+mod built_program;
 mod builtin;
 mod compile_lock;
 mod completion;
@@ -70,9 +71,11 @@ mod describe;
 mod device;
 mod device_caps;
 mod device_filter;
+mod device_state;
 mod driver;
 mod enqueuer;
 mod enumeration;
+mod formats;
 mod graph;
 mod hold;
 mod kernel;
@@ -89,9 +92,11 @@ mod queue;
 mod quirks;
 mod registers;
 mod signature;
+mod space;
 mod staging;
 mod sub_buffers;
 mod timer;
+mod views;
 
 pub use device::OpenClDevice;
 pub use device_filter::DeviceFilter;
@@ -102,14 +107,17 @@ pub use module::OpenClModule;
 pub use queue::OpenClQueue;
 pub use quirks::{Partition, Quirks};
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, Source};
+use runtime_core::backend::{
+    Backend, CompiledCode, Level, LinkedBackend, Log, OpenDevices, Source, StagingOptions,
+};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use context::SharedContext;
 use device_caps::DeviceCaps;
+use device_state::DeviceState;
 use driver::Driver;
 use enumeration::ListedDevice;
 
@@ -120,8 +128,8 @@ pub struct OpenCl {
     filter: DeviceFilter,
     quirks: Quirks,
     devices: Mutex<Option<Arc<[ListedDevice]>>>,
-    /// By device index and the quirks that the device was opened with.
-    contexts: Mutex<Vec<(u32, Quirks, Weak<SharedContext>)>>,
+    /// By index, and the quirks that the device was opened with.
+    open: OpenDevices<(u32, Quirks), DeviceState>,
 }
 
 impl OpenCl {
@@ -133,7 +141,7 @@ impl OpenCl {
     #[allow(unsafe_code, reason = "names a library to load")]
     #[must_use]
     pub unsafe fn with(filter: DeviceFilter, quirks: Quirks, log: Log) -> Self {
-        Self { log, filter, quirks, devices: Mutex::default(), contexts: Mutex::default() }
+        Self { log, filter, quirks, devices: Mutex::default(), open: OpenDevices::default() }
     }
 
     fn driver(&self) -> Result<&'static Driver> {
@@ -153,31 +161,23 @@ impl OpenCl {
         }
     }
 
-    /// The context of a device, shared by all open handles of the device and its sub-devices.
-    fn context(
+    /// The state of a device, shared by all open handles of the device and its sub-devices.
+    fn state(
         &self,
         driver: &'static Driver,
         index: u32,
         listed: &ListedDevice,
-        quirks: Quirks,
-    ) -> Result<Arc<SharedContext>> {
-        let mut contexts = self.contexts.lock();
-        contexts.retain(|(_, _, context)| context.strong_count() > 0);
-        let mut open = contexts.iter().filter(|(known, with, _)| *known == index && *with == quirks);
-        if let Some(context) = open.find_map(|(_, _, context)| context.upgrade())
-            && context.check_alive().is_ok()
-        {
-            return Ok(context);
-        }
-        let driver = if listed.needs_serial_calls() {
-            Driver::load(self.filter.library.as_deref(), true)?
-        } else {
-            driver
-        };
-        let caps = DeviceCaps::query(driver, listed, &quirks);
-        let context = Arc::new(SharedContext::open(driver, listed.clone(), caps, &quirks)?);
-        contexts.push((index, quirks, Arc::downgrade(&context)));
-        Ok(context)
+        (quirks, staging): (Quirks, StagingOptions),
+    ) -> Result<Arc<DeviceState>> {
+        let is_usable = |state: &DeviceState| Ok(state.context.check_alive().is_ok());
+        self.open.get_or_open((index, quirks.clone()), is_usable, || {
+            let driver = match listed.needs_serial_calls() {
+                true => Driver::load(self.filter.library.as_deref(), true)?,
+                false => driver,
+            };
+            let caps = DeviceCaps::query(driver, listed, &quirks);
+            Ok(DeviceState::new(SharedContext::open(driver, listed.clone(), caps, quirks)?, staging))
+        })
     }
 }
 
@@ -199,7 +199,7 @@ unsafe impl Backend for OpenCl {
             true,
             "Use shared virtual memory and unified shared memory where available; false: buffers only.",
         );
-        std::iter::once(pointers).chain(module::options()).collect()
+        [pointers].into_iter().chain(staging::DEFAULTS.declare()).chain(module::options()).collect()
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
@@ -233,9 +233,10 @@ unsafe impl Backend for OpenCl {
         if options.value("pointers").is_some() && !options.flag("pointers") {
             (quirks.svm, quirks.usm) = (false, false);
         }
-        let context = self.context(driver, index, listed, quirks)?;
+        let staging = staging::DEFAULTS.parse(options)?;
+        let shared = self.state(driver, index, listed, (quirks, staging))?;
         self.log.write(Level::Debug, "opencl", &format!("opened device {index}"));
-        Ok(OpenClDevice::new(context, device))
+        Ok(OpenClDevice::new(shared, device))
     }
 }
 

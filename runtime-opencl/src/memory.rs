@@ -6,7 +6,6 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use cl3::ext::{CL_MEM_ALLOC_HOST_PTR, CL_MEM_USE_HOST_PTR};
-use parking_lot::Mutex;
 use runtime_core::backend::{Buffer, HostBytesMut, check_range};
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -14,41 +13,12 @@ use crate::allocation::{allocate_svm, allocate_usm, create_buffer, map, out_of_m
 use crate::context::SharedContext;
 use crate::deferred_release::DeferredObject;
 use crate::device_caps::MIN_ALIGNMENT;
+use crate::device_state::DeviceState;
 use crate::driver::Raw;
 use crate::driver::handle::{Memory, Owned};
 use crate::enqueuer::Location;
-use crate::sub_buffers::SubBuffer;
-
-/// A memory space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Space {
-    /// `cl_mem` buffers.
-    Device,
-    /// Host memory that the device reads in place: unified shared memory.
-    UsmHost,
-    /// Likewise: shared virtual memory of a device that uses the host's memory.
-    SvmHost,
-    /// A permanently mapped buffer: fast to transfer, but kernels get a copy.
-    Mapped,
-    /// Memory that migrates to the side that accesses it: unified shared memory.
-    UsmShared,
-    /// Likewise: shared virtual memory.
-    Svm,
-}
-
-impl Space {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Device => "device",
-            Self::UsmHost | Self::SvmHost | Self::Mapped => "pinned",
-            Self::UsmShared | Self::Svm => "shared",
-        }
-    }
-
-    pub(crate) fn host_visible(self) -> bool {
-        self != Self::Device
-    }
-}
+use crate::space::Space;
+use crate::sub_buffers::SubBuffers;
 
 /// What allocated the memory behind `base`, and so how it is freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,18 +47,19 @@ pub(crate) enum BufferAccess {
 /// An allocation, or imported host memory.
 #[derive(Debug)]
 pub struct OpenClBuffer {
-    context: Arc<SharedContext>,
-    id: u64,
+    shared: Arc<DeviceState>,
+    /// A number that no other buffer of the context has or had.
+    pub(crate) id: u64,
     /// `None` where kernels get a pointer.
     object: Option<Owned<Memory>>,
     /// What the driver returned; null if the memory has no address.
     base: *mut u8,
     /// The first byte, aligned as requested; null if the memory has no address.
-    start: *mut u8,
+    pub(crate) start: *mut u8,
     bytes: usize,
     backing: Backing,
     host_visible: bool,
-    sub_buffers: Mutex<Vec<Arc<SubBuffer>>>,
+    pub(crate) sub_buffers: SubBuffers,
 }
 
 // SAFETY: core's hazard tracking orders all accesses to the memory, on every thread.
@@ -99,17 +70,18 @@ unsafe impl Sync for OpenClBuffer {}
 impl OpenClBuffer {
     /// Allocates `bytes` bytes in a space.
     pub(crate) fn allocate(
-        context: &Arc<SharedContext>,
+        shared: &Arc<DeviceState>,
         space: Space,
         bytes: usize,
         alignment: usize,
     ) -> Result<Self> {
+        let context = &shared.context;
         let limit = context.caps.allocation_bytes;
         if limit != 0 && bytes as u64 > limit {
             return Err(out_of_memory(bytes, limit));
         }
-        context.make_room(bytes);
-        let mut buffer = Self::unallocated(context, bytes, space.host_visible());
+        shared.deferred.make_room(bytes);
+        let mut buffer = Self::unallocated(shared, bytes, space.host_visible());
         // Drivers refuse allocations of 0 bytes.
         let size = bytes.max(1);
         match space {
@@ -137,8 +109,9 @@ impl OpenClBuffer {
     }
 
     /// Wraps host memory, which the device uses in place.
-    pub(crate) fn import(context: &Arc<SharedContext>, memory: &HostBytesMut) -> Result<Self> {
-        let mut buffer = Self::unallocated(context, memory.len(), true);
+    pub(crate) fn import(shared: &Arc<DeviceState>, memory: &HostBytesMut) -> Result<Self> {
+        let context = &shared.context;
+        let mut buffer = Self::unallocated(shared, memory.len(), true);
         buffer.start = memory.as_ptr();
         if memory.is_empty() {
             buffer.object = Some(create_buffer(context, 0, 1, std::ptr::null_mut())?);
@@ -149,17 +122,17 @@ impl OpenClBuffer {
         Ok(buffer)
     }
 
-    fn unallocated(context: &Arc<SharedContext>, bytes: usize, host_visible: bool) -> Self {
+    fn unallocated(shared: &Arc<DeviceState>, bytes: usize, host_visible: bool) -> Self {
         Self {
-            context: Arc::clone(context),
-            id: context.next_id(),
+            shared: Arc::clone(shared),
+            id: shared.context.next_id(),
             object: None,
             base: std::ptr::null_mut(),
             start: std::ptr::null_mut(),
             bytes,
             backing: Backing::Object,
             host_visible,
-            sub_buffers: Mutex::default(),
+            sub_buffers: SubBuffers::default(),
         }
     }
 
@@ -173,7 +146,7 @@ impl OpenClBuffer {
     ) -> Result<()> {
         // USM is aligned as requested. Some drivers align SVM and mappings only as `malloc` does.
         let is_aligned = backing == Backing::Usm && alignment <= MIN_ALIGNMENT;
-        let limit = self.context.caps.allocation_bytes;
+        let limit = self.context().caps.allocation_bytes;
         let fits = limit == 0 || bytes.checked_add(alignment).is_some_and(|size| size as u64 <= limit);
         let slacks: &[usize] = match (is_aligned, fits) {
             (true, _) => &[0],
@@ -200,12 +173,13 @@ impl OpenClBuffer {
 
     fn allocate_backing(&mut self, backing: Backing, space: Space, size: usize) -> Result<*mut c_void> {
         match backing {
-            Backing::Usm => allocate_usm(&self.context, space, size),
+            Backing::Usm => allocate_usm(self.context(), space, size),
             Backing::Mapping => {
-                let object = create_buffer(&self.context, CL_MEM_ALLOC_HOST_PTR, size, std::ptr::null_mut())?;
-                map(&self.context, self.object.insert(object), size)
+                let object =
+                    create_buffer(self.context(), CL_MEM_ALLOC_HOST_PTR, size, std::ptr::null_mut())?;
+                map(&self.shared.context, self.object.insert(object), size)
             }
-            _ => allocate_svm(&self.context, size),
+            _ => allocate_svm(self.context(), size),
         }
     }
 
@@ -214,14 +188,14 @@ impl OpenClBuffer {
         let (backing, memory) =
             (std::mem::replace(&mut self.backing, Backing::Object), self.base.cast::<c_void>());
         if let (Some(object), Backing::Mapping) = (&self.object, backing) {
-            unmap(&self.context, object, memory);
+            unmap(self.context(), object, memory);
         }
-        let context = &self.context;
         let svm = if backing == Backing::Svm { memory } else { std::ptr::null_mut() };
         let object = self.object.take();
         if object.is_some() || !svm.is_null() {
-            context.release(DeferredObject::Memory { object, svm, bytes: self.bytes });
+            self.shared.deferred.release(DeferredObject::Memory { object, svm, bytes: self.bytes });
         }
+        let context = self.context();
         if let (Backing::Usm, Some(usm)) = (backing, &context.caps.usm) {
             let _ = context.driver.extension("clMemFreeINTEL", || {
                 // SAFETY: allocated in this context, freed once, and no longer in use.
@@ -232,18 +206,7 @@ impl OpenClBuffer {
 
     #[inline]
     pub(crate) fn context(&self) -> &Arc<SharedContext> {
-        &self.context
-    }
-
-    /// A number that no other buffer of the context has or had.
-    #[inline]
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
-    #[inline]
-    pub(crate) fn sub_buffers(&self) -> &Mutex<Vec<Arc<SubBuffer>>> {
-        &self.sub_buffers
+        &self.shared.context
     }
 
     /// How kernels and commands access the whole buffer.
@@ -271,12 +234,6 @@ impl OpenClBuffer {
     #[inline]
     pub(crate) fn is_mapped(&self) -> bool {
         self.backing == Backing::Mapping
-    }
-
-    /// The first byte, for the host; null if the memory has no address.
-    #[inline]
-    pub(crate) fn start(&self) -> *mut u8 {
-        self.start
     }
 
     /// The first byte, for kernels; null if they access it as a `cl_mem` only.
@@ -312,7 +269,7 @@ impl Buffer for OpenClBuffer {
 
 impl Drop for OpenClBuffer {
     fn drop(&mut self) {
-        self.sub_buffers.get_mut().clear();
+        self.sub_buffers.clear();
         self.free();
     }
 }

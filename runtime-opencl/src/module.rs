@@ -5,24 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use runtime_core::backend::{Module, Source};
-use runtime_core::{CodeFormat, Error, ErrorKind, OptionSpec, Result};
+use runtime_core::{Error, ErrorKind, OptionSpec, Result};
 
-use crate::context::SharedContext;
-use crate::device_caps::DeviceCaps;
+use crate::built_program::BuiltProgram;
+use crate::device_state::DeviceState;
 use crate::driver::Raw;
 use crate::kernel::OpenClKernel;
-use crate::program::BuiltProgram;
 use crate::{debug, offline, registers};
-
-/// The code formats that a device accepts, preferred first.
-pub(crate) fn formats(caps: &DeviceCaps) -> Vec<CodeFormat> {
-    let known = [
-        (CodeFormat::OPENCL_BINARY, true),
-        (CodeFormat::SPIRV_KERNEL, caps.accepts_spirv),
-        (CodeFormat::OPENCL_C, caps.has_compiler),
-    ];
-    known.into_iter().filter(|(_, is_accepted)| *is_accepted).map(|(format, _)| format).collect()
-}
 
 /// The load options.
 pub(crate) fn options() -> Vec<OptionSpec> {
@@ -57,9 +46,9 @@ pub struct OpenClModule {
 }
 
 impl OpenClModule {
-    pub(crate) fn load(context: &Arc<SharedContext>, device: Raw, source: &Source<'_>) -> Result<Self> {
+    pub(crate) fn load(shared: &Arc<DeviceState>, device: Raw, source: &Source<'_>) -> Result<Self> {
         offline::check_not_given(source.options)?;
-        let module = Self::new(BuiltProgram::new(context, device, source)?);
+        let module = Self::new(BuiltProgram::new(shared, device, source)?);
         if let Some(path) = source.options.text("save_binary").filter(|path| !path.is_empty()) {
             save(&module.binary()?, Path::new(path))?;
         }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use runtime_core::backend::{CompiledCode, Fit, Kernel as _, KernelInfo, Source, included_files};
 use runtime_core::{CodeFormat, Error, ErrorKind, Options, Result};
 
+use crate::built_program::BuiltProgram;
 use crate::context::SharedContext;
+use crate::device_state::DeviceState;
 use crate::driver::Raw;
 use crate::kernel::{self, OpenClKernel};
 use crate::offline::{self, spills};
-use crate::program::{self, BuiltProgram};
-use crate::{module, registers, signature};
+use crate::{formats, program, registers, signature};
 
 /// Beginnings of the environment variables that drivers read, of Intel's driver for processors, its compiler
 /// and its driver for GPUs, Oclgrind, PoCL and Mesa. All count: which ones change the compiled code is written nowhere.
@@ -29,16 +30,12 @@ const HARMLESS: [&str; 9] = ["-D", "-I", "-O", "-W", "-cl-", "-g", "-w", "-x", "
 ///
 /// # Errors
 /// `Unsupported` for a binary, and if the driver gives none out; otherwise as [`BuiltProgram::new`].
-pub(crate) fn compile(
-    context: &Arc<SharedContext>,
-    device: Raw,
-    source: &Source<'_>,
-) -> Result<CompiledCode> {
+pub(crate) fn compile(shared: &Arc<DeviceState>, device: Raw, source: &Source<'_>) -> Result<CompiledCode> {
     offline::check_not_given(source.options)?;
     if source.format == "opencl-binary" {
         return Err(Error::unsupported("a binary is compiled already; load it as it is"));
     }
-    let program = Arc::new(BuiltProgram::new(context, device, source)?);
+    let program = Arc::new(BuiltProgram::new(shared, device, source)?);
     let log = program.log();
     let kernels = kernels(&program, &spills::kernels(&log));
     Ok(CompiledCode {
@@ -160,7 +157,7 @@ fn option_folders(options: &Options) -> Result<Vec<PathBuf>> {
 /// `Io`; the driver's own error.
 pub(crate) fn fits(context: &SharedContext, device: Raw, code: &Source<'_>) -> Result<Fit> {
     context.check_alive()?;
-    if !module::formats(&context.caps).iter().any(|format| format.as_str() == code.format) {
+    if !formats::of_device(&context.caps).iter().any(|format| format.as_str() == code.format) {
         return Ok(Fit::Unsupported);
     }
     if code.format != "opencl-binary" {

@@ -209,7 +209,6 @@ impl Progress {
         drop(state);
         self.context.check_alive()?;
         self.completed.fetch_max(completed, Ordering::AcqRel);
-        self.context.release_deferred_if_idle();
         Ok(self.completed())
     }
 
@@ -316,8 +315,6 @@ impl Progress {
             state.complete(last);
         }
         self.completed.fetch_max(state.completed.min(last), Ordering::AcqRel);
-        drop(state);
-        self.context.release_deferred_if_idle();
         Ok(())
     }
 

@@ -16,8 +16,9 @@ use runtime_core::{Error, ErrorKind, Result};
 use crate::compile_lock::LaunchedFlag;
 use crate::context::SharedContext;
 use crate::convert;
-use crate::driver::Raw;
+use crate::device_state::DeviceState;
 use crate::driver::handle::{self, CommandQueue, Event, Owned};
+use crate::driver::{Raw, call, enqueue};
 use crate::enqueuer::{Enqueuer, Location};
 use crate::graph::OpenClGraph;
 use crate::hold::Hold;
@@ -27,7 +28,7 @@ use crate::launch;
 use crate::memory::OpenClBuffer;
 use crate::parallel_copy;
 use crate::progress::Progress;
-use crate::staging::{STAGED_MIN_BYTES, StagedCopy, Staging};
+use crate::staging::{StagedCopy, Staging};
 use crate::timer;
 
 /// Submissions after which the queue is flushed, if it was not flushed before.
@@ -46,7 +47,9 @@ pub(crate) struct SubmitState {
 /// An in-order queue of a device.
 #[derive(Debug)]
 pub struct OpenClQueue {
-    pub(crate) context: Arc<SharedContext>,
+    /// That of `shared`, for the launch path.
+    context: Arc<SharedContext>,
+    shared: Arc<DeviceState>,
     device: usize,
     queue: Owned<CommandQueue>,
     options: QueueOptions,
@@ -60,12 +63,14 @@ pub struct OpenClQueue {
 }
 
 impl OpenClQueue {
-    pub(crate) fn open(context: &Arc<SharedContext>, device: Raw, options: &QueueOptions) -> Result<Self> {
+    pub(crate) fn open(shared: &Arc<DeviceState>, device: Raw, options: &QueueOptions) -> Result<Self> {
+        let context = &shared.context;
         context.check_alive()?;
         let progress = Arc::new(Progress::new(Arc::clone(context)));
-        context.deferred.register_queue(&progress);
+        shared.deferred.register_queue(&progress);
         Ok(Self {
             context: Arc::clone(context),
+            shared: Arc::clone(shared),
             device: device.expose_provenance(),
             queue: context.create_queue(device, options)?,
             options: *options,
@@ -79,13 +84,8 @@ impl OpenClQueue {
     }
 
     #[inline]
-    pub(crate) fn raw(&self) -> Raw {
+    fn raw(&self) -> Raw {
         self.queue.raw()
-    }
-
-    #[inline]
-    pub(crate) fn progress(&self) -> &Progress {
-        &self.progress
     }
 
     /// Records a submission of one command, and flushes a queue that was idle.
@@ -96,11 +96,7 @@ impl OpenClQueue {
     }
 
     /// Records a submission of several commands, or of none.
-    pub(crate) fn note_submitted_all(
-        &self,
-        submit: SubmitInfo,
-        events: impl IntoIterator<Item = Owned<Event>>,
-    ) {
+    fn note_submitted_all(&self, submit: SubmitInfo, events: impl IntoIterator<Item = Owned<Event>>) {
         self.progress.note_submitted_all(submit.ticket, events);
         self.flush_if_needed(true);
     }
@@ -131,16 +127,15 @@ impl OpenClQueue {
     }
 
     #[inline]
-    pub(crate) fn enqueuer(&self) -> Enqueuer<'_> {
+    fn enqueuer(&self) -> Enqueuer<'_> {
         Enqueuer { context: &self.context, queue: self.raw() }
     }
 
     /// The address of host-visible memory, if the calling thread can copy it right now. On a CPU device the driver would do the
     /// same, only later and on fewer threads.
     fn inline_copy_address(&self, buffer: &OpenClBuffer, offset: usize) -> Option<*mut u8> {
-        let is_reachable =
-            (self.context.caps.is_processor || buffer.is_mapped()) && !buffer.start().is_null();
-        (is_reachable && self.progress.is_idle()).then(|| buffer.start().wrapping_add(offset))
+        let is_reachable = (self.context.caps.is_processor || buffer.is_mapped()) && !buffer.start.is_null();
+        (is_reachable && self.progress.is_idle()).then(|| buffer.start.wrapping_add(offset))
     }
 
     /// Calls `submit` with the binding of the kernel to this queue.
@@ -151,7 +146,7 @@ impl OpenClQueue {
         submit: impl FnOnce(&mut KernelBinding) -> Result<R>,
     ) -> Result<R> {
         let mut submit_state = self.submit_state.lock();
-        let binding = match submit_state.bindings.get_mut(kernel.slot()) {
+        let binding = match submit_state.bindings.get_mut(kernel.slot as usize) {
             Some(Some(binding)) if binding.is_for(kernel) => binding,
             _ => create_binding(&mut submit_state.bindings, kernel)?,
         };
@@ -169,7 +164,7 @@ impl OpenClQueue {
             Some(kernel) => kernel.raw(),
             None => {
                 let device = std::ptr::with_exposed_provenance_mut(self.device);
-                let noop = self.context.builtins.noop(&self.context, device)?;
+                let noop = self.shared.builtins.noop(&self.context, device)?;
                 self.end_hold();
                 _guard = self.context.lock_first_launch(self.raw(), &first);
                 submit_state.noop.insert(noop).raw()
@@ -211,14 +206,14 @@ impl OpenClQueue {
     /// Makes a large transfer of pageable memory through staging buffers, where that is faster. Returns whether it did.
     fn copy_staged(&self, submit: SubmitInfo, host: &HostRange, device: Location) -> bool {
         let Location::Object(object, at) = device else { return false };
-        if host.size_bytes() < STAGED_MIN_BYTES
+        if !Staging::is_worth_it(self.shared.staging, host.size_bytes())
             || !self.context.caps.stages_transfers
             || !self.progress.is_idle()
         {
             return false;
         }
         let copy = StagedCopy { queue: self.raw(), host, object: (object, at) };
-        let (mut events, outcome) = self.staging.run(&self.context, copy);
+        let (mut events, outcome) = self.staging.run(&self.shared, copy);
         match outcome {
             // Nothing was submitted. (After a panic of a thread, that is unknown.)
             Err(error) if events.is_empty() && error.kind() != ErrorKind::Internal => return false,
@@ -254,10 +249,8 @@ impl OpenClQueue {
     }
 
     fn enqueue_marker(&self) -> Result<Owned<Event>> {
-        let marked = self.context.enqueue("clEnqueueMarkerWithWaitList", |cl, event| {
-            // SAFETY: the queue is alive; an empty list waits for all earlier commands.
-            Some(unsafe { (cl.clEnqueueMarkerWithWaitList?)(self.raw(), 0, std::ptr::null(), event) })
-        });
+        // SAFETY: the queue is alive; an empty list waits for all earlier commands.
+        let marked = unsafe { enqueue!(self.context.enqueue, clEnqueueMarkerWithWaitList(self.raw())) };
         self.unflushed.fetch_add(1, Ordering::Relaxed);
         marked.map_err(|error| match error.driver() {
             // A marker needs no resources: this is the aftermath of a fault.
@@ -280,10 +273,11 @@ fn create_binding<'a>(
     bindings: &'a mut Vec<Option<KernelBinding>>,
     kernel: &OpenClKernel,
 ) -> Result<&'a mut KernelBinding> {
-    if bindings.len() <= kernel.slot() {
-        bindings.resize_with(kernel.slot() + 1, || None);
+    let slot = kernel.slot as usize;
+    if bindings.len() <= slot {
+        bindings.resize_with(slot + 1, || None);
     }
-    let entry = &mut bindings[kernel.slot()];
+    let entry = &mut bindings[slot];
     Ok(entry.insert(KernelBinding::new(kernel)?))
 }
 
@@ -312,7 +306,10 @@ impl Queue for OpenClQueue {
         self.with_binding(kernel, |binding| {
             if !binding.set_args(kernel, launch.args())? {
                 self.end_hold();
-                return launch::launch_with_copies(self, submit, kernel, binding, launch);
+                let ticket = (&*self.progress, submit.ticket);
+                let events = launch::launch_with_copies(self.enqueuer(), ticket, kernel, binding, launch)?;
+                self.note_submitted_all(submit, events);
+                return Ok(());
             }
             if self.context.caps.fails_for_good {
                 let submitted =
@@ -434,14 +431,11 @@ impl Queue for OpenClQueue {
     }
 
     fn read_timestamp(&self, ticket: u64) -> Result<u64> {
-        let mut timestamps = self.timestamps.lock();
-        let event = timestamps.take(ticket)?;
-        if self.progress.poll()? < ticket {
-            timestamps.add(ticket, event);
-            return Err(Error::invalid(format!("ticket {ticket} is not complete; wait for its event first")));
-        }
-        drop(timestamps);
-        timer::end_time_ns(&self.context, &event)
+        let read = |event: &_| match self.progress.poll()? < ticket {
+            true => Ok(None),
+            false => timer::end_time_ns(&self.context, event).map(Some),
+        };
+        self.timestamps.lock().read(ticket, read).map(|(_, time_ns)| time_ns)
     }
 
     fn replay(&self, submit: SubmitInfo, graph: &OpenClGraph) -> Result<()> {
@@ -462,7 +456,7 @@ impl Queue for OpenClQueue {
             return Ok(());
         }
         // SAFETY: the queue is alive.
-        let flushed = self.context.check("clFlush", |cl| Some(unsafe { (cl.clFlush?)(self.raw()) }));
+        let flushed = unsafe { call!(self.context.check, clFlush(self.raw())) };
         if flushed.is_err() {
             // The next flush tries again.
             self.unflushed.fetch_add(1, Ordering::Relaxed);
@@ -479,18 +473,23 @@ impl Queue for OpenClQueue {
             self.flush()?;
         }
         let completed = self.progress.poll()?;
+        self.shared.deferred.release_if_idle();
         Ok(CompletedPrefix { completed, first_failed: self.progress.first_failed() })
     }
 
     fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
-        self.progress.wait(ticket, slice)
+        self.progress.wait(ticket, slice)?;
+        self.shared.deferred.release_if_idle();
+        Ok(())
     }
 
     fn wait_blocking(&self, ticket: u64) -> Result<()> {
         if self.context.quirks.polls || self.context.driver.is_serial() {
             return Err(Error::unsupported("blocking waits are not supported by this driver; poll instead"));
         }
-        self.progress.wait_blocking(ticket, self.raw())
+        self.progress.wait_blocking(ticket, self.raw())?;
+        self.shared.deferred.release_if_idle();
+        Ok(())
     }
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {

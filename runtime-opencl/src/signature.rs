@@ -7,11 +7,11 @@ use cl3::ext::{
     CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL, CL_KERNEL_ARG_ADDRESS_QUALIFIER,
     CL_KERNEL_ARG_NAME, CL_KERNEL_ARG_TYPE_CONST, CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_ARG_TYPE_QUALIFIER,
 };
-use runtime_core::backend::Param;
+use runtime_core::backend::{Param, c_text};
 use runtime_core::{Access, ArgKind, DType, Error, ErrorKind, Result};
 
-use crate::driver::info::{decode_text, decode_u64};
-use crate::driver::{Driver, Raw};
+use crate::driver::info::decode_u64;
+use crate::driver::{Driver, Raw, query};
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,17 +96,15 @@ impl Parameter {
 
     fn query(driver: &Driver, kernel: Raw, index: u32) -> Option<Self> {
         let arg_info = |key| {
-            driver.query_info(|cl, size, value, needed| {
-                // SAFETY: the kernel is alive, and `value` has room for `size` bytes.
-                Some(unsafe { (cl.clGetKernelArgInfo?)(kernel, index, key, size, value, needed) })
-            })
+            // SAFETY: the kernel is alive, and `value` has room for `size` bytes.
+            unsafe { query!(driver, clGetKernelArgInfo(kernel, index, key)) }
         };
         let arg_u64 = |key| decode_u64(&arg_info(key)?);
         let address = u32::try_from(arg_u64(CL_KERNEL_ARG_ADDRESS_QUALIFIER)?).ok()?;
         let access = u32::try_from(arg_u64(CL_KERNEL_ARG_ACCESS_QUALIFIER)?).ok()?;
         let constant = arg_u64(CL_KERNEL_ARG_TYPE_QUALIFIER)? & u64::from(CL_KERNEL_ARG_TYPE_CONST) != 0;
-        let type_name = decode_text(&arg_info(CL_KERNEL_ARG_TYPE_NAME)?);
-        let name = arg_info(CL_KERNEL_ARG_NAME).map_or_else(String::new, |name| decode_text(&name));
+        let type_name = c_text(&arg_info(CL_KERNEL_ARG_TYPE_NAME)?);
+        let name = arg_info(CL_KERNEL_ARG_NAME).map_or_else(String::new, |name| c_text(&name));
         Some(Self::new(address, access, constant, &type_name, &name))
     }
 

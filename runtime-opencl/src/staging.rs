@@ -7,21 +7,21 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime_core::backend::{HostRange, Piece, Pieces, StagingSlots, copy_pieces};
+use runtime_core::backend::{HostRange, Piece, Pieces, StagingOptions, StagingSlots, copy_pieces};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::SharedContext;
 use crate::device_caps::MIN_ALIGNMENT;
-use crate::driver::Raw;
+use crate::device_state::DeviceState;
+use crate::driver::{Raw, call};
 use crate::enqueuer::{Enqueuer, Events, Location};
-use crate::memory::{OpenClBuffer, Space};
+use crate::memory::OpenClBuffer;
+use crate::space::Space;
 
-/// Size of a slot, and of a piece.
-const SLOT_BYTES: usize = 4 << 20;
-/// Number of threads. Each alternates between two slots.
-const THREADS: usize = 4;
-/// Smallest transfer that is worth the threads.
-pub(crate) const STAGED_MIN_BYTES: usize = 4 * SLOT_BYTES;
+/// Defaults of the options. A piece is as large as a slot, and a thread alternates between two slots.
+pub(crate) const DEFAULTS: StagingOptions = StagingOptions { slot_bytes: 4 << 20, threads: 4 };
+/// The smallest transfer that is worth the threads has so many pieces.
+const MIN_PIECES: usize = 4;
 
 /// A copy between host memory and a `cl_mem`, on a command queue.
 #[derive(Clone, Copy, Debug)]
@@ -41,19 +41,26 @@ unsafe impl Sync for StagedCopy<'_> {}
 pub(crate) struct Staging(Mutex<Vec<[OpenClBuffer; 2]>>);
 
 impl Staging {
+    /// Whether a transfer of so many bytes is worth the threads.
+    pub(crate) fn is_worth_it(options: StagingOptions, bytes: usize) -> bool {
+        bytes >= MIN_PIECES * options.slot_bytes
+    }
+
     /// Makes a copy on an idle queue. Returns the events of its commands, in no order, some of which may still run, and the first
     /// error.
-    pub(crate) fn run(&self, context: &Arc<SharedContext>, copy: StagedCopy<'_>) -> (Events, Result<()>) {
+    pub(crate) fn run(&self, shared: &Arc<DeviceState>, copy: StagedCopy<'_>) -> (Events, Result<()>) {
+        let StagingOptions { slot_bytes, threads } = shared.staging;
         let mut pairs = self.0.lock();
-        while pairs.len() < THREADS {
-            let slot = || OpenClBuffer::allocate(context, Space::Mapped, SLOT_BYTES, MIN_ALIGNMENT);
+        while pairs.len() < threads {
+            let slot = || OpenClBuffer::allocate(shared, Space::Mapped, slot_bytes, MIN_ALIGNMENT);
             match slot().and_then(|first| Ok([first, slot()?])) {
                 Ok(pair) => pairs.push(pair),
                 Err(error) => return (Events::new(), Err(error)),
             }
         }
-        let pieces = Pieces::new(copy.host.size_bytes(), SLOT_BYTES);
+        let pieces = Pieces::new(copy.host.size_bytes(), slot_bytes);
         let (mut events, mut has_panicked) = (Events::new(), false);
+        let context = &*shared.context;
         let worker = |slots| Worker { context, slots, in_flight: [None; 2], events: Events::new() };
         let work = |slots| worker(slots).run(&copy, &pieces);
         std::thread::scope(|scope| {
@@ -77,7 +84,7 @@ impl Staging {
 
 /// One thread of a copy, with its slots.
 struct Worker<'a> {
-    context: &'a Arc<SharedContext>,
+    context: &'a SharedContext,
     slots: &'a [OpenClBuffer; 2],
     /// The number of the event of the command that uses a slot.
     in_flight: [Option<usize>; 2],
@@ -116,18 +123,18 @@ impl StagingSlots<StagedCopy<'_>> for Worker<'_> {
     fn copy_host(&mut self, copy: &StagedCopy<'_>, slot: usize, piece: Piece) -> Result<()> {
         // SAFETY: core keeps the host memory until the ticket ends, and this thread took the piece, which fits the slot; the
         // device has finished with it.
-        unsafe { copy.host.copy_piece(self.slots[slot].start(), piece) };
+        unsafe { copy.host.copy_piece(self.slots[slot].start, piece) };
         Ok(())
     }
 
     fn submit(&mut self, copy: &StagedCopy<'_>, slot: usize, piece: Piece) -> Result<()> {
         let (queue, (object, at)) = (copy.queue, copy.object);
         let on_device = Location::Object(object, at + piece.offset);
-        let in_slot = Location::Host(self.slots[slot].start());
+        let in_slot = Location::Host(self.slots[slot].start);
         let (to, from) = copy.host.direction().order(on_device, in_slot);
         self.in_flight[slot] = Some(self.events.len());
         self.events.extend(Enqueuer { context: self.context, queue }.copy(to, from, piece.bytes)?);
         // SAFETY: the queue is alive.
-        self.context.check("clFlush", |cl| Some(unsafe { (cl.clFlush?)(queue) }))
+        unsafe { call!(self.context.check, clFlush(queue)) }
     }
 }

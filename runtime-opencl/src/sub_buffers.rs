@@ -1,19 +1,16 @@
-//! Views as kernel arguments: how a kernel accesses memory at an offset into a buffer.
-//!
-//! In order of preference: as the buffer itself (offset 0), through a pointer where the memory has one, as a sub-buffer where the
-//! device's alignment allows it. Other views are copied to a buffer of their own before the launch, and back after it.
+//! Sub-buffers: ranges of a buffer as `cl_mem` objects of their own.
 
 #![allow(unsafe_code, reason = "makes sub-buffers through the driver")]
 
 use std::sync::Arc;
 
 use cl3::ext::{CL_BUFFER_CREATE_TYPE_REGION, CL_MEM_READ_WRITE, cl_buffer_region};
-use runtime_core::backend::TensorArg;
-use runtime_core::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use runtime_core::Result;
 
-use crate::driver::Raw;
+use crate::context::SharedContext;
 use crate::driver::handle::{Memory, Owned};
-use crate::memory::{BufferAccess, OpenClBuffer};
+use crate::driver::{Raw, create};
 
 /// Maximum number of sub-buffers that a buffer caches for later launches.
 const MAX_CACHED: usize = 64;
@@ -23,118 +20,43 @@ const MAX_CACHED: usize = 64;
 pub(crate) struct SubBuffer {
     origin: usize,
     bytes: usize,
-    id: u64,
-    object: Owned<Memory>,
+    pub(crate) id: u64,
+    pub(crate) object: Owned<Memory>,
 }
 
-/// How a kernel accesses a view, with the unique number of the buffer or sub-buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ViewAccess {
-    /// As a `cl_mem`.
-    Object(Raw, u64),
-    /// As a pointer to shared virtual memory.
-    Svm(*mut u8, u64),
-    /// As a pointer to unified shared memory.
-    Usm(*mut u8, u64),
-    /// Not at all: it must be copied.
-    NeedsCopy,
-}
+/// The sub-buffers of a buffer, for later launches.
+#[derive(Debug, Default)]
+pub(crate) struct SubBuffers(Mutex<Vec<Arc<SubBuffer>>>);
 
-// SAFETY: the pointers are only compared or passed to the driver, which any thread may call.
-unsafe impl Send for ViewAccess {}
-
-impl ViewAccess {
-    /// How a kernel accesses a tensor. A sub-buffer is added to `sub_buffers`, since setting an argument does not retain it.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a range outside the buffer; the driver's error for a sub-buffer.
-    #[inline]
-    pub(crate) fn of(
-        tensor: &TensorArg<'_, OpenClBuffer>,
-        sub_buffers: &mut Vec<Arc<SubBuffer>>,
-    ) -> Result<Self> {
-        let buffer = tensor.buffer();
-        let (offset, bytes) = buffer.range("a tensor", tensor.byte_offset(), tensor.span_bytes())?;
-        Ok(match buffer.access() {
-            // A kernel accesses nothing of a tensor of 0 bytes.
-            BufferAccess::Object(raw) if offset == 0 || bytes == 0 => Self::Object(raw, buffer.id()),
-            BufferAccess::Object(raw) => Self::sub_buffer(buffer, raw, (offset, bytes), sub_buffers)?,
-            BufferAccess::Svm(start) => Self::Svm(start.wrapping_add(offset), buffer.id()),
-            BufferAccess::Usm(start) => Self::Usm(start.wrapping_add(offset), buffer.id()),
-            BufferAccess::Mapped => Self::NeedsCopy,
-        })
-    }
-
-    fn sub_buffer(
-        buffer: &OpenClBuffer,
+impl SubBuffers {
+    /// The sub-buffer for a range of the buffer `raw`.
+    pub(crate) fn get(
+        &self,
+        context: &SharedContext,
         raw: Raw,
-        (offset, bytes): (usize, usize),
-        sub_buffers: &mut Vec<Arc<SubBuffer>>,
-    ) -> Result<Self> {
-        if !buffer.kernel_pointer().is_null() {
-            return Ok(Self::Svm(buffer.kernel_pointer().wrapping_add(offset), buffer.id()));
+        origin: usize,
+        bytes: usize,
+    ) -> Result<Arc<SubBuffer>> {
+        let mut cached = self.0.lock();
+        if let Some(known) = cached.iter().find(|known| known.origin == origin && known.bytes == bytes) {
+            return Ok(Arc::clone(known));
         }
-        if !offset.is_multiple_of(buffer.context().caps.alignment_bytes) {
-            return Ok(Self::NeedsCopy);
-        }
-        let mut cached = buffer.sub_buffers().lock();
-        let sub_buffer = match cached.iter().find(|cached| cached.origin == offset && cached.bytes == bytes) {
-            Some(sub_buffer) => Arc::clone(sub_buffer),
-            None => {
-                let sub_buffer = Arc::new(SubBuffer::new(buffer, raw, offset, bytes)?);
-                if cached.len() == MAX_CACHED {
-                    // Bindings and submitted commands that still use it hold references of their own.
-                    cached.remove(0);
-                }
-                cached.push(Arc::clone(&sub_buffer));
-                sub_buffer
-            }
-        };
-        let view = Self::Object(sub_buffer.object.raw(), sub_buffer.id);
-        sub_buffers.push(sub_buffer);
-        Ok(view)
-    }
-}
-
-impl SubBuffer {
-    fn new(buffer: &OpenClBuffer, raw: Raw, origin: usize, bytes: usize) -> Result<Self> {
-        let context = buffer.context();
         let region = cl_buffer_region { origin, size: bytes };
-        let raw = context.driver.create("clCreateSubBuffer", |cl, code| {
-            let region = (&raw const region).cast();
-            // SAFETY: the buffer is alive, the region lies within it, and has the structure that the type requires.
-            Some(unsafe {
-                (cl.clCreateSubBuffer?)(raw, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, region, code)
-            })
-        })?;
-        // SAFETY: it was just created.
-        let object = unsafe { Owned::new(context.driver, raw) };
-        Ok(Self { origin, bytes, id: context.next_id(), object })
+        let (kind, region) = (CL_BUFFER_CREATE_TYPE_REGION, (&raw const region).cast());
+        // SAFETY: the buffer is alive, the region lies within it, and has the structure that the type requires.
+        let object = unsafe {
+            create!(context.driver.create, clCreateSubBuffer(raw, CL_MEM_READ_WRITE, kind, region))
+        }?;
+        let sub_buffer = Arc::new(SubBuffer { origin, bytes, id: context.next_id(), object });
+        if cached.len() == MAX_CACHED {
+            // Bindings and submitted commands that still use it hold references of their own.
+            cached.remove(0);
+        }
+        cached.push(Arc::clone(&sub_buffer));
+        Ok(sub_buffer)
     }
-}
 
-/// Checks that a view that is copied for a launch does not overlap another argument, if either is written: each would see a copy
-/// of its own.
-///
-/// # Errors
-/// `Unsupported`, with the remedy.
-pub(crate) fn check_no_alias(
-    copied: (usize, &TensorArg<'_, OpenClBuffer>),
-    other: (usize, &TensorArg<'_, OpenClBuffer>),
-) -> Result<()> {
-    let (a, b) = (copied.1, other.1);
-    let overlap = std::ptr::eq(a.buffer(), b.buffer())
-        && a.byte_offset() < b.byte_offset() + b.span_bytes()
-        && b.byte_offset() < a.byte_offset() + a.span_bytes();
-    if !overlap || !(a.access().writes() || b.access().writes()) {
-        return Ok(());
+    pub(crate) fn clear(&mut self) {
+        self.0.get_mut().clear();
     }
-    let message = format!(
-        "arguments {} and {} overlap and one of them is written, but the kernel gets a copy of the first, because of its offset of \
-         {} bytes; pass a copy of the tensor, or allocate it in a space with addresses (`shared`, where available)",
-        copied.0,
-        other.0,
-        a.byte_offset()
-    );
-    Err(Error::new(ErrorKind::Unsupported, message))
 }

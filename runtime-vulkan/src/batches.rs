@@ -19,9 +19,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use runtime_core::abi::SubmitInfo;
+use runtime_core::backend::SHUTDOWN_TIMEOUT;
 use runtime_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 
@@ -38,8 +38,6 @@ const THRESHOLD_GROWTH: u32 = 8;
 const INLINE_BATCHES: usize = 8;
 /// Batches in flight before the semaphore is polled for command buffers to reuse.
 const RECYCLE_THRESHOLD: usize = 2;
-/// How long closing a queue waits for work that core did not wait for.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An object that must live until a batch has completed.
 pub(crate) type Retained = Arc<dyn std::any::Any + Send + Sync>;
@@ -105,7 +103,7 @@ impl std::fmt::Debug for BatchRecorder {
 
 impl BatchRecorder {
     pub(crate) fn new(progress: &Arc<QueueProgress>) -> Result<Self> {
-        let logical = &progress.context.logical;
+        let logical = &progress.logical;
         let shared_queue = logical.least_used_compute_queue();
         let pool = CommandPool::new(logical, shared_queue.family)?;
         shared_queue.acquire();
@@ -247,7 +245,7 @@ impl BatchRecorder {
         self.pacing.unsubmitted = 0;
         let Some(last) = self.ended.back().map(|batch| batch.last_ticket) else { return };
         self.progress.drain_staging();
-        if self.progress.first_failed() != 0 || self.progress.context.logical.check_alive().is_err() {
+        if self.progress.first_failed() != 0 || self.progress.logical.check_alive().is_err() {
             return self.abandon(None);
         }
         let semaphore = &*self.progress.semaphore;
@@ -260,7 +258,7 @@ impl BatchRecorder {
                 signal: (semaphore, batch.last_ticket),
             })
             .collect();
-        match self.shared_queue.submit(&self.progress.context.logical, &submissions) {
+        match self.shared_queue.submit(&self.progress.logical, &submissions) {
             Ok(()) => {
                 drop(submissions);
                 self.progress.set_submitted(last);
@@ -349,7 +347,7 @@ impl BatchRecorder {
 
     #[inline]
     fn ensure_recording(&mut self) -> Result<()> {
-        self.progress.context.logical.check_alive()?;
+        self.progress.logical.check_alive()?;
         self.progress.drain_staging();
         if self.recording.is_some() { Ok(()) } else { self.begin_recording() }
     }

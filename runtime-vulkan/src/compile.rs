@@ -8,8 +8,8 @@ use runtime_core::{
 };
 
 use crate::binary::{self, VulkanBinary};
-use crate::context::Context;
 use crate::describe::{BASE_CAPABILITIES, DLPACK_VULKAN};
+use crate::device_state::DeviceState;
 use crate::driver::PipelineCache;
 use crate::module::{SHADER_FORMAT, VulkanModule, carried_options, fits_limits, interface_info};
 use crate::spirv::{self, SpirvModule};
@@ -51,9 +51,9 @@ const WITHOUT_EFFECT: [&str; 7] = [
 ///
 /// # Errors
 /// `Unsupported` for native code.
-pub(crate) fn identity(context: &Context, source: &Source<'_>) -> Result<String> {
+pub(crate) fn identity(shared: &DeviceState, source: &Source<'_>) -> Result<String> {
     check_compiles(source)?;
-    let (logical, caps) = (&context.logical, &context.logical.caps);
+    let (logical, caps) = (&shared.logical, &shared.logical.caps);
     let (driver, options) = (&caps.driver, logical.options);
     let variables =
         variables(std::env::vars_os().filter_map(|(name, value)| {
@@ -95,11 +95,11 @@ fn check_compiles(source: &Source<'_>) -> Result<()> {
 ///
 /// # Errors
 /// `Unsupported` for native code, and for code that the device cannot run; `CompileFailed`.
-pub(crate) fn for_device(context: &Arc<Context>, source: &Source<'_>) -> Result<CompiledCode> {
+pub(crate) fn for_device(shared: &Arc<DeviceState>, source: &Source<'_>) -> Result<CompiledCode> {
     check_compiles(source)?;
     let code = source.bytes()?.into_owned();
-    let cache = PipelineCache::new(&context.logical, &[])?;
-    let module = VulkanModule::load_spirv(context, &code, source.options, Some(cache))?;
+    let cache = PipelineCache::new(&shared.logical, &[])?;
+    let module = VulkanModule::load_spirv(shared, &code, source.options, Some(cache))?;
     let (binary, kernels) = module.compile_all(code)?;
     Ok(CompiledCode {
         format: binary::FORMAT.into(),
@@ -114,12 +114,12 @@ pub(crate) fn for_device(context: &Arc<Context>, source: &Source<'_>) -> Result<
 ///
 /// # Errors
 /// `Io`.
-pub(crate) fn fits(context: &Context, source: &Source<'_>) -> Result<Fit> {
-    let (code, caps) = (source.bytes()?, &context.logical.caps);
+pub(crate) fn fits(shared: &DeviceState, source: &Source<'_>) -> Result<Fit> {
+    let (code, caps) = (source.bytes()?, &shared.logical.caps);
     let runs = |code: &[u8]| {
         let spirv = spirv::words(code).and_then(|words| SpirvModule::parse(&words));
         spirv.is_ok_and(|spirv| {
-            let fits = |name: &String| fits_limits(&spirv, name, context);
+            let fits = |name: &String| fits_limits(&spirv, name, shared);
             spirv_capabilities::check(&spirv.capabilities, caps).is_ok()
                 && spirv.entry_names().is_ok_and(|names| names.iter().any(fits))
         })

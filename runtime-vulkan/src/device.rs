@@ -3,40 +3,42 @@
 use std::sync::Arc;
 
 use runtime_core::backend::{
-    Allocate, CompiledCode, Device, Fit, GraphNode, HostBytesMut, QueueOptions, Source,
+    Allocate, CompiledCode, Device, Fit, GraphNode, HostBytesMut, QueueOptions, Source, StagingOptions,
 };
 use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result, Telemetry};
 
 use crate::compile;
-use crate::context::Context;
+use crate::device_state::DeviceState;
 use crate::driver::{DeviceOptions, MemoryLocation};
 use crate::graph::VulkanGraph;
 use crate::memory::{self, VulkanBuffer};
 use crate::module::{VulkanKernel, VulkanModule};
 use crate::queue::VulkanQueue;
 
-/// An opened device; all openings share one context.
+/// An opened device; all openings share one state.
 #[derive(Debug)]
 pub struct VulkanDevice {
-    context: Arc<Context>,
+    shared: Arc<DeviceState>,
 }
+
+/// How large transfers are staged by default.
+pub(crate) const STAGING: StagingOptions = StagingOptions { slot_bytes: 1 << 20, threads: 8 };
 
 /// The options of a device.
 pub(crate) fn options() -> Vec<OptionSpec> {
-    vec![
-        OptionSpec::device(
-            "robust",
-            false,
-            "Let the device bounds-check the memory accesses of native code; portable code is checked anyway. Fixed when \
-             the device is first opened.",
-        ),
-        OptionSpec::device(
-            "push_descriptors",
-            true,
-            "Pass arguments as push descriptors instead of descriptor sets, where the driver supports it. Fixed when the \
-             device is first opened.",
-        ),
-    ]
+    let robust = OptionSpec::device(
+        "robust",
+        false,
+        "Let the device bounds-check the memory accesses of native code; portable code is checked anyway. Fixed when the device \
+         is first opened.",
+    );
+    let push_descriptors = OptionSpec::device(
+        "push_descriptors",
+        true,
+        "Pass arguments as push descriptors instead of descriptor sets, where the driver supports it. Fixed when the device is \
+         first opened.",
+    );
+    [robust, push_descriptors].into_iter().chain(STAGING.declare()).collect()
 }
 
 /// Reads the options of a device.
@@ -46,8 +48,8 @@ pub(crate) fn parse_options(options: &Options) -> DeviceOptions {
 }
 
 impl VulkanDevice {
-    pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context }
+    pub(crate) fn new(shared: Arc<DeviceState>) -> Self {
+        Self { shared }
     }
 }
 
@@ -58,7 +60,7 @@ impl Device for VulkanDevice {
     type Graph = VulkanGraph;
 
     fn memory_usage(&self, space: u32) -> Result<MemoryUsage> {
-        let logical = &self.context.logical;
+        let logical = &self.shared.logical;
         logical.check_alive()?;
         let space = memory::space(space, &logical.caps)?;
         let budget = logical.physical.budget(&logical.instance, &logical.caps);
@@ -82,41 +84,38 @@ impl Device for VulkanDevice {
     }
 
     fn allocate(&self, request: &Allocate<'_, VulkanQueue>) -> Result<VulkanBuffer> {
-        self.context.logical.check_alive()?;
-        if request.huge_pages {
-            return Err(Error::unsupported("huge_pages are not supported by this device"));
-        }
-        let space = memory::space(request.space, &self.context.logical.caps)?;
-        VulkanBuffer::allocate(&self.context, space, request.bytes, request.alignment_bytes)
+        self.shared.logical.check_alive()?;
+        let space = memory::space(request.space, &self.shared.logical.caps)?;
+        VulkanBuffer::allocate(&self.shared, space, request.bytes, request.alignment_bytes)
     }
 
     fn import_host(&self, space: u32, host: HostBytesMut) -> Result<VulkanBuffer> {
-        self.context.logical.check_alive()?;
-        VulkanBuffer::import(&self.context, memory::space(space, &self.context.logical.caps)?, &host)
+        self.shared.logical.check_alive()?;
+        VulkanBuffer::import(&self.shared, memory::space(space, &self.shared.logical.caps)?, &host)
     }
 
     fn load(&self, source: &Source<'_>) -> Result<VulkanModule> {
-        VulkanModule::load(&self.context, source)
+        VulkanModule::load(&self.shared, source)
     }
 
     fn compiler_identity(&self, source: &Source<'_>) -> Result<String> {
-        compile::identity(&self.context, source)
+        compile::identity(&self.shared, source)
     }
 
     fn compile(&self, source: &Source<'_>) -> Result<CompiledCode> {
-        compile::for_device(&self.context, source)
+        compile::for_device(&self.shared, source)
     }
 
     fn fits(&self, code: &Source<'_>) -> Result<Fit> {
-        compile::fits(&self.context, code)
+        compile::fits(&self.shared, code)
     }
 
     fn open_queue(&self, _options: &QueueOptions) -> Result<VulkanQueue> {
-        VulkanQueue::open(&self.context)
+        VulkanQueue::open(&self.shared)
     }
 
     fn instantiate(&self, nodes: &[GraphNode<'_, VulkanBuffer, VulkanKernel>]) -> Result<VulkanGraph> {
-        self.context.logical.check_alive()?;
-        VulkanGraph::new(&self.context, nodes)
+        self.shared.logical.check_alive()?;
+        VulkanGraph::new(&self.shared, nodes)
     }
 }

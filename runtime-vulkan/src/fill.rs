@@ -5,8 +5,8 @@ use std::sync::Arc;
 use runtime_core::Result;
 
 use crate::builtin::Builtins;
-use crate::context::Context;
 use crate::convert::FillPiece;
+use crate::device_state::DeviceState;
 use crate::driver::{CommandBuffer, LogicalDevice, Memory};
 
 /// A prepared piece of a fill; `at` is relative to the tensor's first byte.
@@ -24,7 +24,7 @@ impl FillStep {
     /// # Errors
     /// Those of `upload`, and of compiling the backend's kernels.
     pub(crate) fn new(
-        context: &Context,
+        shared: &DeviceState,
         base_offset: u64,
         piece: FillPiece,
         upload: impl FnOnce() -> Result<(Arc<Memory>, u64)>,
@@ -37,7 +37,7 @@ impl FillStep {
             }
             FillPiece::Word { at, bytes, word } => Self::Word { at: at - base_offset, bytes, word },
             FillPiece::Pattern { at, bytes, words } => {
-                Self::Pattern { at: at - base_offset, bytes, words, builtins: context.builtins()? }
+                Self::Pattern { at: at - base_offset, bytes, words, builtins: shared.builtins()? }
             }
         })
     }

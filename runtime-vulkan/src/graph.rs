@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Graph, GraphNode, GraphWork, Launch};
 use runtime_core::{Error, Result};
 
-use crate::context::Context;
 use crate::convert::{self, FillPiece};
+use crate::device_state::DeviceState;
 use crate::driver::{CommandBuffer, CommandPool, Memory, MemoryLocation};
 use crate::fill::FillStep;
 use crate::launch::PackedArgs;
@@ -21,7 +21,7 @@ pub struct VulkanGraph {
     /// Only the last one can be current; earlier ones are stale, and kept while work uses them.
     recordings: Mutex<Vec<Recording>>,
     nodes: Vec<Node>,
-    context: Arc<Context>,
+    shared: Arc<DeviceState>,
 }
 
 /// A node, ready to be recorded.
@@ -54,13 +54,13 @@ struct Recording {
 
 impl VulkanGraph {
     pub(crate) fn new(
-        context: &Arc<Context>,
+        shared: &Arc<DeviceState>,
         nodes: &[GraphNode<'_, VulkanBuffer, VulkanKernel>],
     ) -> Result<Self> {
         let mut graph = Self {
             recordings: Mutex::default(),
             nodes: Vec::with_capacity(nodes.len()),
-            context: Arc::clone(context),
+            shared: Arc::clone(shared),
         };
         let mut barrier_before = 0;
         for (index, node) in nodes.iter().enumerate() {
@@ -101,13 +101,13 @@ impl VulkanGraph {
     }
 
     fn fill_step(&self, base_offset: u64, piece: FillPiece) -> Result<FillStep> {
-        FillStep::new(&self.context, base_offset, piece, || {
-            Ok((Arc::new(Memory::allocate(&self.context.logical, MemoryLocation::Pinned, 16, 16)?), 0))
+        FillStep::new(&self.shared, base_offset, piece, || {
+            Ok((Arc::new(Memory::allocate(&self.shared.logical, MemoryLocation::Pinned, 16, 16)?), 0))
         })
     }
 
     fn record(&self) -> Result<Recording> {
-        let logical = &self.context.logical;
+        let logical = &self.shared.logical;
         let family = logical.caps.compute_family().map_or(0, |family| family.index);
         let pool = CommandPool::new(logical, family)?;
         let mut commands = pool.allocate_secondary()?;
@@ -128,7 +128,7 @@ impl VulkanGraph {
             Work::Copy { bytes: 0, .. } => {}
             Work::Copy { to, from, bytes } => commands.copy((&to.0, to.1), (&from.0, from.1), *bytes),
             Work::Fill { to, steps } => {
-                let logical = &self.context.logical;
+                let logical = &self.shared.logical;
                 steps.iter().try_for_each(|step| step.record(logical, commands, to))?;
             }
         }

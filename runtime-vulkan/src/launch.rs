@@ -99,7 +99,7 @@ impl PackedArgs {
         tensor: &TensorArg<'_, VulkanBuffer>,
     ) -> Result<Binding> {
         let (buffer, offset, bytes) = (tensor.buffer(), tensor.byte_offset(), tensor.span_bytes());
-        let caps = &kernel.context().logical.caps;
+        let caps = &kernel.shared().logical.caps;
         if bytes > caps.binding_bytes {
             return Err(too_large(kernel, index, bytes));
         }
@@ -113,7 +113,7 @@ impl PackedArgs {
             return Ok(Binding::new(&buffer.memory, offset, bytes));
         }
         let scratch = Memory::allocate(
-            &kernel.context().logical,
+            &kernel.shared().logical,
             MemoryLocation::Device,
             bytes,
             caps.binding_alignment,
@@ -161,7 +161,7 @@ impl PackedArgs {
                      only multiples of {}; pass one tensor, or a copy",
                     kernel.name,
                     copy.offset,
-                    kernel.context().logical.caps.binding_alignment
+                    kernel.shared().logical.caps.binding_alignment
                 )));
             }
         }
@@ -253,7 +253,7 @@ fn too_large(kernel: &VulkanKernel, index: usize, bytes: u64) -> Error {
         "argument {index} of kernel \"{}\" has {bytes} bytes, but the device binds at most {} (maxStorageBufferRange); \
          launch on smaller views",
         kernel.name,
-        kernel.context().logical.caps.binding_bytes
+        kernel.shared().logical.caps.binding_bytes
     ))
 }
 

@@ -52,10 +52,10 @@ mod batches;
 mod binary;
 mod builtin;
 mod compile;
-mod context;
 mod convert;
 mod describe;
 mod device;
+mod device_state;
 mod driver;
 mod fill;
 mod graph;
@@ -68,7 +68,6 @@ mod ring_allocator;
 mod spirv;
 mod spirv_capabilities;
 mod staging;
-mod staging_slots;
 mod timer;
 mod transfer_ring;
 
@@ -78,36 +77,26 @@ pub use memory::VulkanBuffer;
 pub use module::{VulkanKernel, VulkanModule};
 pub use queue::VulkanQueue;
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
-use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, Source};
+use once_cell::sync::OnceCell;
+use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, OpenDevices, Source};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
-use context::Context;
+use device_state::DeviceState;
 use driver::{Instance, LogicalDevice};
-use staging::StagingConfig;
 
 /// The backend's state.
 #[derive(Debug)]
 pub struct Vulkan {
     log: Log,
-    state: Mutex<State>,
+    instance: OnceCell<Arc<Instance>>,
+    open: OpenDevices<u32, DeviceState>,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    instance: Option<Arc<Instance>>,
-    /// The open devices.
-    open: Vec<(u32, Weak<Context>)>,
-}
-
-impl State {
-    fn instance(&mut self, log: Log) -> Result<Arc<Instance>> {
-        if let Some(instance) = &self.instance {
-            return Ok(Arc::clone(instance));
-        }
-        Ok(Arc::clone(self.instance.insert(Instance::open(log)?)))
+impl Vulkan {
+    fn instance(&self) -> Result<&Arc<Instance>> {
+        self.instance.get_or_try_init(|| Instance::open(self.log))
     }
 }
 
@@ -119,15 +108,15 @@ unsafe impl Backend for Vulkan {
     type Device = VulkanDevice;
 
     unsafe fn open(log: Log) -> Result<Self> {
-        Ok(Self { log, state: Mutex::default() })
+        Ok(Self { log, instance: OnceCell::new(), open: OpenDevices::default() })
     }
 
     fn options() -> Vec<OptionSpec> {
-        device::options().into_iter().chain(staging::options()).chain(module::options()).collect()
+        device::options().into_iter().chain(module::options()).collect()
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
-        let instance = self.state.lock().instance(self.log)?;
+        let instance = self.instance()?;
         let found = instance.physical_devices()?;
         if found.is_empty() {
             let message = "no driver has a device; check VK_DRIVER_FILES, `vulkaninfo`, and the permissions of /dev/dri";
@@ -135,37 +124,30 @@ unsafe impl Backend for Vulkan {
         }
         Ok((0..)
             .zip(found)
-            .map(|(index, physical)| describe::device(index, &physical.query_caps(&instance)))
+            .map(|(index, physical)| describe::device(index, &physical.query_caps(instance)))
             .collect())
     }
 
     fn open_device(&self, index: u32, sub: Option<u32>, options: &Options) -> Result<VulkanDevice> {
-        let config = StagingConfig::from_options(options)?;
-        let mut state = self.state.lock();
-        let instance = state.instance(self.log)?;
+        let staging = device::STAGING.parse(options)?;
+        let instance = self.instance()?;
         let found = instance.physical_devices()?;
         let Some(&physical) = found.get(index as usize).filter(|_| sub.is_none()) else {
             let last = found.len().saturating_sub(1);
             let message = format!("there are only vulkan:0 to vulkan:{last}, without sub-devices");
             return Err(Error::new(ErrorKind::NotFound, message));
         };
-        state.open.retain(|(_, context)| context.strong_count() > 0);
-        let open = state.open.iter().find(|(known, _)| *known == index);
-        if let Some(context) = open.and_then(|(_, context)| context.upgrade())
-            && context.logical.check_alive().is_ok()
-        {
-            return Ok(VulkanDevice::new(context));
-        }
-        let caps = physical.query_caps(&instance);
-        if let Some(reason) = &caps.unavailable_reason {
-            return Err(Error::new(ErrorKind::Unavailable, format!("{}: {reason}", caps.name)));
-        }
-        let logical = LogicalDevice::open(&instance, physical, caps, device::parse_options(options))?;
-        let context = Arc::new(Context::new(logical, config));
-        state.open.retain(|(known, _)| *known != index);
-        state.open.push((index, Arc::downgrade(&context)));
-        self.log.write(Level::Debug, "vulkan", &format!("opened device {index}"));
-        Ok(VulkanDevice::new(context))
+        let is_usable = |open: &DeviceState| Ok(open.logical.check_alive().is_ok());
+        let shared = self.open.get_or_open(index, is_usable, || {
+            let caps = physical.query_caps(instance);
+            if let Some(reason) = &caps.unavailable_reason {
+                return Err(Error::new(ErrorKind::Unavailable, format!("{}: {reason}", caps.name)));
+            }
+            let logical = LogicalDevice::open(instance, physical, caps, device::parse_options(options))?;
+            self.log.write(Level::Debug, "vulkan", &format!("opened device {index}"));
+            Ok(DeviceState::new(logical, staging))
+        })?;
+        Ok(VulkanDevice::new(shared))
     }
 
     fn architecture(&self, architecture: &str) -> Result<DeviceInfo> {

@@ -3,10 +3,10 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use runtime_core::backend::{Buffer, HostBytesMut, check_range};
+use runtime_core::backend::{Buffer, HostBytesMut, check_range, space_at};
 use runtime_core::{Error, Result};
 
-use crate::context::Context;
+use crate::device_state::DeviceState;
 use crate::driver::{DeviceCaps, Memory, MemoryLocation};
 
 /// Alignment of every allocation.
@@ -29,17 +29,13 @@ pub(crate) fn spaces(caps: &DeviceCaps) -> &'static [(MemoryLocation, &'static s
 /// # Errors
 /// `InvalidArgument` for one that the device does not have.
 pub(crate) fn space(index: u32, caps: &DeviceCaps) -> Result<MemoryLocation> {
-    let spaces = spaces(caps);
-    let found = spaces.get(index as usize).map(|(space, _)| *space);
-    found.ok_or_else(|| {
-        Error::invalid(format!("space {index} does not exist; valid: 0 to {}", spaces.len() - 1))
-    })
+    space_at(spaces(caps), index).map(|(space, _)| space)
 }
 
 /// An allocation, or imported host memory.
 #[derive(Debug)]
 pub struct VulkanBuffer {
-    context: Arc<Context>,
+    pub(crate) shared: Arc<DeviceState>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) bytes: u64,
     space: MemoryLocation,
@@ -47,34 +43,30 @@ pub struct VulkanBuffer {
 
 impl VulkanBuffer {
     pub(crate) fn allocate(
-        context: &Arc<Context>,
+        shared: &Arc<DeviceState>,
         space: MemoryLocation,
         bytes: usize,
         alignment: usize,
     ) -> Result<Self> {
-        if !alignment.max(1).is_power_of_two() {
-            return Err(Error::invalid(format!("an alignment of {alignment} bytes is not a power of two")));
-        }
         let (bytes, alignment) = (bytes as u64, (alignment as u64).max(ALIGNMENT_BYTES));
-        let memory = Memory::allocate(&context.logical, space, bytes, alignment)?;
-        Ok(Self { context: Arc::clone(context), memory: Arc::new(memory), bytes, space })
+        let memory = Memory::allocate(&shared.logical, space, bytes, alignment)?;
+        Ok(Self { shared: Arc::clone(shared), memory: Arc::new(memory), bytes, space })
     }
 
-    pub(crate) fn import(context: &Arc<Context>, space: MemoryLocation, host: &HostBytesMut) -> Result<Self> {
+    pub(crate) fn import(
+        shared: &Arc<DeviceState>,
+        space: MemoryLocation,
+        host: &HostBytesMut,
+    ) -> Result<Self> {
         if space != MemoryLocation::Pinned {
             return Err(Error::invalid("host memory can be imported only into space \"pinned\""));
         }
         let bytes = host.len() as u64;
         let memory = match NonNull::new(host.as_ptr()).filter(|_| bytes > 0) {
-            Some(start) => Memory::import(&context.logical, start, bytes)?,
-            None => Memory::allocate(&context.logical, MemoryLocation::Pinned, 0, ALIGNMENT_BYTES)?,
+            Some(start) => Memory::import(&shared.logical, start, bytes)?,
+            None => Memory::allocate(&shared.logical, MemoryLocation::Pinned, 0, ALIGNMENT_BYTES)?,
         };
-        Ok(Self { context: Arc::clone(context), memory: Arc::new(memory), bytes, space })
-    }
-
-    /// The device that the memory belongs to.
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
+        Ok(Self { shared: Arc::clone(shared), memory: Arc::new(memory), bytes, space })
     }
 
     /// Whether the host may read the memory: through a host view, or because this backend reads it directly.

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Kernel, KernelInfo, Module, Param, Source};
-use runtime_core::{Access, ArgKind, Error, ErrorKind, OptionSpec, Options, Result, did_you_mean};
+use runtime_core::backend::{Kernel, KernelInfo, Module, Param, Source, check_format};
+use runtime_core::{Access, ArgKind, Error, ErrorKind, OptionSpec, Options, Result};
 
 use crate::binary::{self, VulkanBinary};
-use crate::context::Context;
+use crate::device_state::DeviceState;
 use crate::driver::{Pipeline, PipelineCache, Shader};
 use crate::spirv::{self, Interface, SpecValues, SpirvModule};
 use crate::spirv_capabilities;
@@ -45,7 +45,7 @@ pub(crate) fn carried_options(options: &Options) -> Options {
 /// A shader module and its compiled entry points.
 #[derive(Debug)]
 struct Loaded {
-    // Declared, and so dropped, before `context`, which they belong to.
+    // Declared, and so dropped, before `shared`, which they belong to.
     /// By entry point.
     pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
     /// What the driver compiled before.
@@ -53,7 +53,7 @@ struct Loaded {
     shader: Shader,
     spirv: SpirvModule,
     spec_values: SpecValues,
-    context: Arc<Context>,
+    shared: Arc<DeviceState>,
 }
 
 /// Loaded code.
@@ -64,32 +64,25 @@ pub struct VulkanModule {
 }
 
 impl VulkanModule {
-    pub(crate) fn load(context: &Arc<Context>, source: &Source<'_>) -> Result<Self> {
-        let logical = &context.logical;
+    pub(crate) fn load(shared: &Arc<DeviceState>, source: &Source<'_>) -> Result<Self> {
+        let logical = &shared.logical;
         logical.check_alive()?;
-        if !FORMATS.contains(&source.format) {
-            let message = format!(
-                "format \"{}\" is not supported by Vulkan; {}",
-                source.format,
-                did_you_mean(source.format, &FORMATS)
-            );
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
+        check_format(source.format, &FORMATS)?;
         let code = source.bytes()?;
         if source.format == SHADER_FORMAT {
-            return Self::load_spirv(context, &code, source.options, None);
+            return Self::load_spirv(shared, &code, source.options, None);
         }
         if let Some((key, _)) = source.options.iter().find(|(key, _)| *key != DEBUG) {
             return Err(Error::invalid(format!(
                 "option \"{key}\" applies to format \"{SHADER_FORMAT}\"; a binary has its constants' values"
             )));
         }
-        Self::load_binary(context, &VulkanBinary::decode(&code)?, source.options)
+        Self::load_binary(shared, &VulkanBinary::decode(&code)?, source.options)
     }
 
     /// Loads SPIR-V; pipelines are looked for in `cache`, and added to it.
     pub(crate) fn load_spirv(
-        context: &Arc<Context>,
+        shared: &Arc<DeviceState>,
         code: &[u8],
         options: &Options,
         cache: Option<PipelineCache>,
@@ -98,32 +91,32 @@ impl VulkanModule {
         let spirv = SpirvModule::parse(&words)?;
         let given = options.texts("constant").filter(|text| !text.is_empty());
         let spec_values = spirv.parse_spec_values(given)?;
-        Self::new(context, (&words, !options.flag(DEBUG)), (spirv, spec_values), cache)
+        Self::new(shared, (&words, !options.flag(DEBUG)), (spirv, spec_values), cache)
     }
 
-    fn load_binary(context: &Arc<Context>, binary: &VulkanBinary, options: &Options) -> Result<Self> {
+    fn load_binary(shared: &Arc<DeviceState>, binary: &VulkanBinary, options: &Options) -> Result<Self> {
         let words = spirv::words(&binary.spirv)?;
         let spirv = SpirvModule::parse(&words)?;
         spirv.check_spec_values(&binary.spec_values)?;
-        let pipelines = binary.pipelines_for(&context.logical.caps);
-        let cache = pipelines.map(|data| PipelineCache::new(&context.logical, data)).transpose()?;
+        let pipelines = binary.pipelines_for(&shared.logical.caps);
+        let cache = pipelines.map(|data| PipelineCache::new(&shared.logical, data)).transpose()?;
         let spec_values = binary.spec_values.clone();
-        Self::new(context, (&words, !options.flag(DEBUG)), (spirv, spec_values), cache)
+        Self::new(shared, (&words, !options.flag(DEBUG)), (spirv, spec_values), cache)
     }
 
     fn new(
-        context: &Arc<Context>,
+        shared: &Arc<DeviceState>,
         (words, is_optimised): (&[u32], bool),
         (spirv, spec_values): (SpirvModule, SpecValues),
         cache: Option<PipelineCache>,
     ) -> Result<Self> {
-        let logical = &context.logical;
+        let logical = &shared.logical;
         logical.check_alive()?;
         spirv_capabilities::check(&spirv.capabilities, &logical.caps)?;
         let symbols = spirv.entry_names()?;
         let shader = Shader::new(logical, words, is_optimised)?;
-        let (pipelines, context) = (Mutex::default(), Arc::clone(context));
-        let loaded = Arc::new(Loaded { pipelines, cache, shader, spirv, spec_values, context });
+        let (pipelines, shared) = (Mutex::default(), Arc::clone(shared));
+        let loaded = Arc::new(Loaded { pipelines, cache, shader, spirv, spec_values, shared });
         Ok(Self { loaded, symbols })
     }
 
@@ -162,12 +155,12 @@ impl Module for VulkanModule {
     fn kernel(&self, name: &str) -> Result<VulkanKernel> {
         let loaded = &self.loaded;
         let interface = loaded.spirv.interface(name, &loaded.spec_values)?;
-        check_limits(name, &interface, &loaded.context)?;
+        check_limits(name, &interface, &loaded.shared)?;
         let mut pipelines = loaded.pipelines.lock();
         let pipeline = match pipelines.get(name) {
             Some(pipeline) => Arc::clone(pipeline),
             None => {
-                loaded.context.warm_up_compiler()?;
+                loaded.shared.warm_up_compiler()?;
                 let bindings = u32::try_from(interface.required_tensors).unwrap_or(u32::MAX);
                 let pipeline = loaded.shader.compile(
                     name,
@@ -198,15 +191,15 @@ pub struct VulkanKernel {
 
 impl VulkanKernel {
     #[inline]
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.loaded.context
+    pub(crate) fn shared(&self) -> &Arc<DeviceState> {
+        &self.loaded.shared
     }
 }
 
 impl Kernel for VulkanKernel {
     fn info(&self) -> KernelInfo {
         let statistics = self.pipeline.statistics();
-        let caps = &self.context().logical.caps;
+        let caps = &self.shared().logical.caps;
         KernelInfo {
             registers: statistics.registers,
             spilled_bytes: statistics.spilled_bytes,
@@ -240,18 +233,18 @@ pub(crate) fn interface_info(interface: &Interface) -> KernelInfo {
 }
 
 /// Whether the device can run an entry point, with the constants that the code has by default.
-pub(crate) fn fits_limits(spirv: &SpirvModule, name: &str, context: &Context) -> bool {
+pub(crate) fn fits_limits(spirv: &SpirvModule, name: &str, shared: &DeviceState) -> bool {
     let values = spirv.parse_spec_values(std::iter::empty());
     let interface = values.and_then(|values| spirv.interface(name, &values));
-    interface.is_ok_and(|interface| check_limits(name, &interface, context).is_ok())
+    interface.is_ok_and(|interface| check_limits(name, &interface, shared).is_ok())
 }
 
 /// Rejects an entry point that exceeds the device's limits.
 ///
 /// # Errors
 /// `InvalidArgument` for groups that no kernel can have on the device; `OutOfResources` for anything else.
-fn check_limits(name: &str, interface: &Interface, context: &Context) -> Result<()> {
-    let caps = &context.logical.caps;
+fn check_limits(name: &str, interface: &Interface, shared: &DeviceState) -> Result<()> {
+    let caps = &shared.logical.caps;
     let size = interface.group_size;
     let items = size.iter().fold(1_u64, |items, &extent| items.saturating_mul(u64::from(extent)));
     let exceeds =

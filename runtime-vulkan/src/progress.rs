@@ -20,8 +20,7 @@ use parking_lot::Mutex;
 use runtime_core::backend::HostRange;
 use runtime_core::{Error, Result};
 
-use crate::context::Context;
-use crate::driver::{Memory, Semaphore};
+use crate::driver::{LogicalDevice, Memory, Semaphore};
 use crate::timer::Timestamps;
 
 /// How long a wait polls before it blocks: the driver's own wait suspends the thread, and completion is often near.
@@ -71,11 +70,11 @@ impl Abandoned {
 /// The state that a queue shares with its waiters.
 #[derive(Debug)]
 pub(crate) struct QueueProgress {
-    // Declared, and so dropped, before `context`, which they belong to.
+    // Declared, and so dropped, before `logical`, which they belong to.
     state: Mutex<State>,
     pub(crate) timestamps: Mutex<Timestamps>,
     pub(crate) semaphore: Arc<Semaphore>,
-    pub(crate) context: Arc<Context>,
+    pub(crate) logical: Arc<LogicalDevice>,
     /// The last ticket recorded.
     recorded: AtomicU64,
     /// The last ticket for which the semaphore is or will be signaled.
@@ -88,12 +87,12 @@ pub(crate) struct QueueProgress {
 }
 
 impl QueueProgress {
-    pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
+    pub(crate) fn new(logical: &Arc<LogicalDevice>) -> Result<Self> {
         Ok(Self {
             state: Mutex::default(),
             timestamps: Mutex::default(),
-            semaphore: Arc::new(Semaphore::new(&context.logical)?),
-            context: Arc::clone(context),
+            semaphore: Arc::new(Semaphore::new(logical)?),
+            logical: Arc::clone(logical),
             recorded: AtomicU64::new(0),
             submitted: AtomicU64::new(0),
             completed_inline: AtomicU64::new(0),
@@ -214,7 +213,7 @@ impl QueueProgress {
 
     /// Polls the semaphore, completes readbacks, and returns the completed prefix.
     pub(crate) fn poll(&self) -> Result<u64> {
-        let (completed, alive) = (self.completed(), self.context.logical.check_alive());
+        let (completed, alive) = (self.completed(), self.logical.check_alive());
         if alive.is_ok() && completed == self.recorded.load(Ordering::Acquire) {
             return Ok(completed);
         }
@@ -238,7 +237,7 @@ impl QueueProgress {
 
     /// Copies the reads up to `ticket` to the host.
     fn complete_readbacks(&self, readbacks: &mut VecDeque<Readback>, ticket: u64) -> Result<()> {
-        let logical = &self.context.logical;
+        let logical = &self.logical;
         while let Some(readback) = readbacks.front().filter(|readback| readback.ticket <= ticket) {
             let Readback { from, offset, destination, .. } = readback;
             if !logical.host_borrows.access(|| from.copy_host(*offset, destination, destination.whole())) {
@@ -252,11 +251,10 @@ impl QueueProgress {
     /// Waits up to about `slice` for a submitted ticket.
     pub(crate) fn wait(&self, ticket: u64, slice: Duration) -> Result<()> {
         if ticket > self.submitted.load(Ordering::Acquire) {
-            return self.context.logical.check_alive();
+            return self.logical.check_alive();
         }
         let begin = Instant::now();
-        let spin_time =
-            if self.context.logical.caps.is_cpu() { Duration::ZERO } else { SPIN_TIME.min(slice) };
+        let spin_time = if self.logical.caps.is_cpu() { Duration::ZERO } else { SPIN_TIME.min(slice) };
         while begin.elapsed() < spin_time {
             if self.semaphore.value()? >= ticket {
                 return Ok(());

@@ -11,8 +11,8 @@ use runtime_core::{Error, Result};
 use smallvec::SmallVec;
 
 use crate::batches::{BatchRecorder, Retained};
-use crate::context::Context;
 use crate::convert::{self, FillPiece};
+use crate::device_state::DeviceState;
 use crate::fill::FillStep;
 use crate::graph::VulkanGraph;
 use crate::launch::PackedArgs;
@@ -37,24 +37,26 @@ const MAX_INLINE_TRANSFER_BYTES: u64 = 4 << 20;
 pub struct VulkanQueue {
     recorder: Mutex<BatchRecorder>,
     progress: Arc<QueueProgress>,
+    shared: Arc<DeviceState>,
 }
 
 impl VulkanQueue {
-    pub(crate) fn open(context: &Arc<Context>) -> Result<Self> {
-        context.logical.check_alive()?;
-        let progress = Arc::new(QueueProgress::new(context)?);
-        Ok(Self { recorder: Mutex::new(BatchRecorder::new(&progress)?), progress })
+    pub(crate) fn open(shared: &Arc<DeviceState>) -> Result<Self> {
+        shared.logical.check_alive()?;
+        let progress = Arc::new(QueueProgress::new(&shared.logical)?);
+        let recorder = Mutex::new(BatchRecorder::new(&progress)?);
+        Ok(Self { recorder, progress, shared: Arc::clone(shared) })
     }
 
     /// The recorder, locked.
     #[inline]
     fn recorder(&self) -> Recording<'_> {
-        let exit_waits = self.progress.context.logical.begin_recording();
+        let exit_waits = self.progress.logical.begin_recording();
         Recording { recorder: self.recorder.lock(), _exit_waits: exit_waits }
     }
 
     fn check_same_device(&self, what: &str, buffer: &VulkanBuffer) -> Result<()> {
-        if Arc::ptr_eq(buffer.context(), &self.progress.context) {
+        if Arc::ptr_eq(&buffer.shared, &self.shared) {
             return Ok(());
         }
         Err(Error::unsupported(format!(
@@ -226,7 +228,7 @@ impl Queue for VulkanQueue {
     }
 
     fn noop(&self, submit: SubmitInfo) -> Result<()> {
-        let builtins = self.progress.context.builtins()?;
+        let builtins = self.shared.builtins()?;
         let mut recorder = self.recorder();
         recorder.retain(Arc::clone(&builtins) as Retained);
         builtins.record_noop(recorder.commands_for_kernel(submit)?)?;
@@ -237,7 +239,7 @@ impl Queue for VulkanQueue {
     fn timestamp(&self, submit: SubmitInfo) -> Result<()> {
         let mut recorder = self.recorder();
         let completed = self.progress.completed();
-        let logical = &self.progress.context.logical;
+        let logical = &self.progress.logical;
         let commands = recorder.commands_for_timestamp()?;
         self.progress.timestamps.lock().record(logical, commands, submit.ticket, completed)?;
         recorder.note_timestamp(submit.ticket);
@@ -246,9 +248,9 @@ impl Queue for VulkanQueue {
     }
 
     fn read_timestamp(&self, ticket: u64) -> Result<u64> {
-        self.progress.context.logical.check_alive()?;
+        self.progress.logical.check_alive()?;
         let counter = self.progress.timestamps.lock().read(ticket)?;
-        Ok(self.progress.context.clock.time_ns(counter))
+        Ok(self.shared.clock.time_ns(counter))
     }
 
     fn replay(&self, submit: SubmitInfo, graph: &VulkanGraph) -> Result<()> {
@@ -302,7 +304,7 @@ impl Queue for VulkanQueue {
         if source.poll()? >= ticket {
             return Ok(());
         }
-        if !Arc::ptr_eq(&source.context, &self.progress.context) {
+        if !Arc::ptr_eq(&other.shared, &self.shared) {
             return Err(Error::unsupported("the device cannot wait for a queue of another device"));
         }
         source.drain_staging();
@@ -325,9 +327,9 @@ impl Queue for VulkanQueue {
 impl VulkanQueue {
     /// Whether the submitting thread copies a transfer of so many bytes itself, on an idle queue.
     fn copies_inline(&self, bytes: u64) -> bool {
-        let context = &self.progress.context;
+        let shared = &self.shared;
         bytes <= MAX_INLINE_TRANSFER_BYTES
-            || context.logical.caps.is_cpu() && context.staging.is_one_piece(bytes)
+            || shared.logical.caps.is_cpu() && shared.staging.is_one_piece(bytes)
     }
 
     /// Gives a large transfer to staging threads. On a CPU device the calling thread helps, if the queue is idle.
@@ -341,12 +343,15 @@ impl VulkanQueue {
     ) -> Result<()> {
         self.progress.drain_staging();
         let progress = Arc::clone(&self.progress);
-        let staging = &self.progress.context.staging;
+        let staging = &self.shared.staging;
         staging.ensure_threads(&host, &buffer.memory)?;
-        let helps = self.progress.context.logical.caps.is_cpu() && recorder.is_idle()?;
+        let helps = self.progress.logical.caps.is_cpu() && recorder.is_idle()?;
         let dependencies = recorder.dependencies();
         let memory = Arc::clone(&buffer.memory);
-        let transfer = Transfer { progress, ticket, host, memory, offset, dependencies };
+        let slot_bytes = staging.options.slot_bytes;
+        let device = Arc::clone(&self.shared) as Retained;
+        let transfer =
+            Transfer { progress, _device: device, ticket, host, memory, offset, slot_bytes, dependencies };
         recorder.note_staged(ticket);
         staging.submit(transfer, helps);
         Ok(())
@@ -359,9 +364,9 @@ impl VulkanQueue {
         buffer: &VulkanBuffer,
         pieces: impl Iterator<Item = FillPiece>,
     ) -> Result<()> {
-        let context = &self.progress.context;
+        let shared = &self.shared;
         let step = |piece| {
-            FillStep::new(context, buffer.memory.base_offset, piece, || {
+            FillStep::new(shared, buffer.memory.base_offset, piece, || {
                 recorder.upload(FILL_UPLOAD_BYTES, submit.ticket)
             })
         };
@@ -370,7 +375,7 @@ impl VulkanQueue {
             recorder.retain(Arc::clone(builtins) as Retained);
         }
         let commands = recorder.commands(submit)?;
-        steps.iter().try_for_each(|step| step.reserve(&context.logical, commands))?;
-        steps.iter().try_for_each(|step| step.record(&context.logical, commands, &buffer.memory))
+        steps.iter().try_for_each(|step| step.reserve(&shared.logical, commands))?;
+        steps.iter().try_for_each(|step| step.record(&shared.logical, commands, &buffer.memory))
     }
 }

@@ -3,15 +3,18 @@
 //!
 //! A transfer is ready when its dependencies have completed. On a CPU device the submitting thread helps.
 
+mod slot_ring;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime_core::backend::{HostRange, Piece, Pieces, StagedTransfer, StagingPool};
-use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
+use runtime_core::backend::{HostRange, Piece, Pieces, StagedTransfer, StagingOptions, StagingPool};
+use runtime_core::{Error, Result};
 
+use crate::batches::Retained;
 use crate::driver::{Memory, Semaphore};
 use crate::progress::QueueProgress;
-use crate::staging_slots::SlotRing;
+use slot_ring::SlotRing;
 
 /// How long a thread waits at a time for the dependencies of a transfer.
 const DEPENDENCY_WAIT_SLICE: Duration = Duration::from_millis(1);
@@ -20,67 +23,26 @@ const DIRECT_PIECE_UNIT: usize = 64 << 10;
 /// Smallest piece of a direct copy: a copy this large bypasses the caches.
 const MIN_DIRECT_PIECE_BYTES: usize = 32 << 20;
 
-/// How transfers are staged.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StagingConfig {
-    slot_bytes: usize,
-    threads: usize,
-}
-
-/// The device options for staging.
-pub(crate) fn options() -> Vec<OptionSpec> {
-    vec![
-        OptionSpec::device(
-            "staging_slot_kib",
-            1024_i64,
-            "Size of a slot for large transfers, in KiB, 64 to 65536. Fixed when the device is first opened.",
-        ),
-        OptionSpec::device(
-            "staging_threads",
-            8_i64,
-            "Threads that copy large transfers, 1 to 64, but at most one per processor. Fixed when the device is first \
-             opened.",
-        ),
-    ]
-}
-
-impl StagingConfig {
-    /// Reads the options.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a value out of range.
-    pub(crate) fn from_options(options: &Options) -> Result<Self> {
-        let integer = |key: &str, default: i64, range| {
-            options.integer_within(key, default, range).map(|value| usize::try_from(value).unwrap_or(1))
-        };
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Self {
-            slot_bytes: integer("staging_slot_kib", 1024, 64..=64 << 10)? << 10,
-            threads: integer("staging_threads", 8, 1..=64)?.min(processors),
-        })
+/// The pieces of a transfer. A direct copy has larger ones.
+fn pieces(options: StagingOptions, bytes: usize, direct: bool) -> Pieces {
+    if !direct {
+        return Pieces::for_slots(bytes, options.threads, options.slot_bytes);
     }
-
-    /// The pieces of a transfer. A direct copy has larger ones.
-    fn pieces(&self, bytes: usize, direct: bool) -> Pieces {
-        if !direct {
-            return Pieces::for_slots(bytes, self.threads, self.slot_bytes);
-        }
-        // Half of the threads saturate memory bandwidth, and the other transfers need threads too.
-        let piece_bytes = bytes.div_ceil(self.threads.div_ceil(2)).next_multiple_of(DIRECT_PIECE_UNIT);
-        Pieces::new(bytes, piece_bytes.max(MIN_DIRECT_PIECE_BYTES))
-    }
+    // Half of the threads saturate memory bandwidth, and the other transfers need threads too.
+    let piece_bytes = bytes.div_ceil(options.threads.div_ceil(2)).next_multiple_of(DIRECT_PIECE_UNIT);
+    Pieces::new(bytes, piece_bytes.max(MIN_DIRECT_PIECE_BYTES))
 }
 
 /// The staging threads of a device.
 #[derive(Debug)]
 pub(crate) struct Staging {
-    config: StagingConfig,
+    pub(crate) options: StagingOptions,
     pool: StagingPool<Transfer>,
 }
 
 impl Staging {
-    pub(crate) fn new(config: StagingConfig) -> Self {
-        Self { config, pool: StagingPool::default() }
+    pub(crate) fn new(options: StagingOptions) -> Self {
+        Self { options, pool: StagingPool::default() }
     }
 
     /// Starts threads for a transfer, as far as they are missing.
@@ -88,22 +50,19 @@ impl Staging {
     /// # Errors
     /// `OutOfResources` if there is no thread and none can be started.
     pub(crate) fn ensure_threads(&self, host: &HostRange, memory: &Memory) -> Result<()> {
-        let pieces = self.config.pieces(host.size_bytes(), is_direct(memory));
-        self.pool.start_threads(pieces.count().min(self.config.threads)).map_err(|error| {
-            let message = format!("cannot start a thread for transfers: {error}; end other threads");
-            Error::new(ErrorKind::OutOfResources, message)
-        })
+        let pieces = pieces(self.options, host.size_bytes(), is_direct(memory));
+        self.pool.start_threads(pieces.count().min(self.options.threads))
     }
 
     /// Whether a direct copy of so many bytes is a single piece.
     pub(crate) fn is_one_piece(&self, bytes: u64) -> bool {
-        usize::try_from(bytes).is_ok_and(|bytes| self.config.pieces(bytes, true).count() <= 1)
+        usize::try_from(bytes).is_ok_and(|bytes| pieces(self.options, bytes, true).count() <= 1)
     }
 
     /// Starts a transfer. If the calling thread `helps`, it copies pieces too, for which the transfer must have no pending
     /// dependencies.
     pub(crate) fn submit(&self, transfer: Transfer, helps: bool) {
-        let pieces = self.config.pieces(transfer.host.size_bytes(), is_direct(&transfer.memory));
+        let pieces = pieces(self.options, transfer.host.size_bytes(), is_direct(&transfer.memory));
         transfer.progress.begin_staging();
         self.pool.submit(transfer, pieces, helps);
     }
@@ -119,10 +78,13 @@ fn is_direct(memory: &Memory) -> bool {
 pub(crate) struct Transfer {
     /// Completes the ticket.
     pub(crate) progress: Arc<QueueProgress>,
+    /// The device: otherwise its drop would end the threads before the transfer.
+    pub(crate) _device: Retained,
     pub(crate) ticket: u64,
     pub(crate) host: HostRange,
     pub(crate) memory: Arc<Memory>,
     pub(crate) offset: u64,
+    pub(crate) slot_bytes: usize,
     /// Semaphore values to wait for: the queue's earlier work, and what that queue waits for.
     pub(crate) dependencies: Vec<(Arc<Semaphore>, u64)>,
 }
@@ -131,7 +93,6 @@ impl StagedTransfer for Transfer {
     type Slots = SlotRing;
 
     const THREAD_NAME: &'static str = "vulkan-staging";
-    const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
     fn is_ready(&self) -> bool {
         self.pending_dependency().is_none()
@@ -148,10 +109,9 @@ impl StagedTransfer for Transfer {
         if is_direct(&self.memory) {
             return self.copy_direct(pieces);
         }
-        let context = &self.progress.context;
         let slots = match slots {
             Some(slots) => slots,
-            none => none.insert(SlotRing::new(&context.logical, context.staging.config.slot_bytes)?),
+            none => none.insert(SlotRing::new(&self.progress.logical, self.slot_bytes)?),
         };
         slots.copy(self, pieces)
     }
@@ -182,7 +142,7 @@ impl Transfer {
     /// # Errors
     /// `DeviceLost` if the host memory must not be accessed any more.
     pub(crate) fn copy_host(&self, memory: &Memory, offset: u64, piece: Piece) -> Result<()> {
-        let logical = &self.progress.context.logical;
+        let logical = &self.progress.logical;
         let allowed = logical.host_borrows.access(|| memory.copy_host(offset, &self.host, piece));
         if allowed { Ok(()) } else { Err(logical.device_lost()) }
     }
@@ -194,23 +154,11 @@ mod tests {
 
     #[test]
     fn half_of_the_threads_have_a_piece_of_a_direct_copy() {
-        let config = StagingConfig { slot_bytes: 1 << 20, threads: 4 };
-        let first = |bytes, direct| config.pieces(bytes, direct).take().unwrap().bytes;
+        let options = StagingOptions { slot_bytes: 1 << 20, threads: 4 };
+        let first = |bytes, direct| pieces(options, bytes, direct).take().unwrap().bytes;
         assert_eq!(first(1 << 30, true), 512 << 20);
         assert_eq!(first(40 << 20, true), 32 << 20);
         assert_eq!(first(5 << 20, true), 5 << 20);
         assert_eq!(first(1 << 30, false), 1 << 20);
-    }
-
-    #[test]
-    fn options_out_of_range_are_refused() {
-        let config = StagingConfig::from_options(&Options::new().with("staging_slot_kib", 64_i64)).unwrap();
-        assert_eq!(config.slot_bytes, 64 << 10);
-        for (key, range) in [("staging_slot_kib", "64 to 65536"), ("staging_threads", "1 to 64")] {
-            for value in [-1, 0, i64::MAX] {
-                let error = StagingConfig::from_options(&Options::new().with(key, value)).unwrap_err();
-                assert!(error.message().contains(key) && error.message().contains(range), "{error}");
-            }
-        }
     }
 }

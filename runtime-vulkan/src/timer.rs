@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use runtime_core::Result;
 use runtime_core::backend::UnreadTimestamps;
-use runtime_core::{Error, Result};
 
 use crate::driver::{CommandBuffer, LogicalDevice, QueryPool};
 
@@ -111,16 +111,9 @@ impl Timestamps {
     /// # Errors
     /// `NotFound`; `InvalidArgument` if the ticket has not completed.
     pub(crate) fn read(&mut self, ticket: u64) -> Result<u64> {
-        let query = self.unread.take(ticket)?;
-        let counter = self.pools[query.0].read(query.1);
-        if let Ok(Some(_)) = counter {
-            self.release(query);
-        } else {
-            self.unread.add(ticket, query);
-        }
-        counter?.ok_or_else(|| {
-            Error::invalid(format!("ticket {ticket} has not completed; wait for its event first"))
-        })
+        let (query, counter) = self.unread.read(ticket, |query| self.pools[query.0].read(query.1))?;
+        self.release(query);
+        Ok(counter)
     }
 
     fn release(&mut self, query: Query) {

@@ -28,7 +28,7 @@ impl TransferRing {
         bytes: u64,
         ticket: u64,
     ) -> Result<(Arc<Memory>, u64)> {
-        let logical = &progress.context.logical;
+        let logical = &progress.logical;
         let allocate =
             |bytes| Memory::allocate(logical, MemoryLocation::Pinned, bytes, ALIGNMENT_BYTES).map(Arc::new);
         let (memory, ring) = match &mut self.0 {

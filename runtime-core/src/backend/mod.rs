@@ -20,6 +20,7 @@
 //! and `wait_for`. `poll`, `wait`, `wait_blocking`, `run_inline`, `failure` and `read_timestamp` may run concurrently
 //! with them and with each other.
 
+mod c_text;
 mod device_bytes;
 mod export;
 mod fill_pattern;
@@ -29,9 +30,11 @@ mod included_files;
 mod library;
 mod linked;
 mod log;
+mod open_devices;
 mod polling;
 mod process;
 mod read_file;
+mod requests;
 mod retyped_launch;
 mod staging;
 mod temporary_folder;
@@ -41,6 +44,7 @@ mod views;
 
 pub use crate::cache::Notes;
 pub use crate::model::byte_range::check_range;
+pub use c_text::{c_text, c_text_at};
 pub use device_bytes::DeviceBytes;
 #[doc(hidden)]
 pub use export::enter;
@@ -52,12 +56,15 @@ pub use included_files::included_files;
 pub use library::{check_library, find_library, open_library};
 pub use linked::LinkedBackend;
 pub use log::{Level, Log};
+pub use open_devices::OpenDevices;
 pub use polling::{backoff, spin_until};
 pub use process::{Process, ProcessGroup, find_in_path, find_program};
 pub use read_file::read_file;
+pub use requests::{check_format, space_at};
 pub use retyped_launch::RetypedLaunch;
 pub use staging::{
-    Direction, HostRange, Piece, Pieces, StagedTransfer, StagingPool, StagingSlots, copy_pieces,
+    Direction, HostRange, Piece, Pieces, SHUTDOWN_TIMEOUT, StagedTransfer, StagingOptions, StagingPool,
+    StagingSlots, copy_pieces,
 };
 pub use temporary_folder::TemporaryFolder;
 pub use traits::*;

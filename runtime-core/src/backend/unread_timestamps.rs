@@ -31,20 +31,33 @@ impl<T> UnreadTimestamps<T> {
         if is_full { self.0.pop_front().map(|(_, timestamp)| timestamp) } else { None }
     }
 
-    /// Removes the timestamp of `ticket`: each is read once.
+    /// Reads the timestamp of `ticket` with `read`, which returns `None` before the ticket has ended, and removes it: each is read
+    /// once.
     ///
     /// # Errors
-    /// `NotFound`.
-    pub fn take(&mut self, ticket: u64) -> Result<T> {
+    /// `NotFound`; `InvalidArgument` before the ticket has ended; those of `read`.
+    pub fn read<R>(&mut self, ticket: u64, read: impl FnOnce(&T) -> Result<Option<R>>) -> Result<(T, R)> {
         let index = self.index(ticket);
-        let is_found = self.0.get(index).is_some_and(|found| found.0 == ticket);
-        let found = if is_found { self.0.remove(index) } else { None };
-        found.map(|(_, timestamp)| timestamp).ok_or_else(|| {
+        let missing = || {
             let message = format!(
                 "ticket {ticket} has no unread timestamp; read each one once, after its event and before {CAPACITY} later ones"
             );
             Error::new(ErrorKind::NotFound, message)
-        })
+        };
+        let found = self.0.get(index).filter(|found| found.0 == ticket).ok_or_else(missing)?;
+        let time = read(&found.1)?.ok_or_else(|| {
+            Error::invalid(format!("ticket {ticket} has not ended; wait for its event first"))
+        })?;
+        let (_, timestamp) = self.0.remove(index).ok_or_else(missing)?;
+        Ok((timestamp, time))
+    }
+
+    /// Removes the timestamp of `ticket`, which has ended: each is read once.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn take(&mut self, ticket: u64) -> Result<T> {
+        self.read(ticket, |_| Ok(Some(()))).map(|(timestamp, ())| timestamp)
     }
 
     /// Removes all timestamps.
@@ -72,6 +85,8 @@ mod tests {
         for ticket in [3, 4, 8] {
             assert_eq!(timestamps.take(ticket).unwrap_err().kind(), ErrorKind::NotFound);
         }
+        let early = timestamps.read(5, |_| Ok(None::<()>)).unwrap_err();
+        assert_eq!(early.kind(), ErrorKind::InvalidArgument, "it has not ended, and stays");
         assert!(timestamps.drain().eq([50]));
     }
 

@@ -1,17 +1,5 @@
-//! Architectures of CUDA, by name: what code can be compiled for without a device, and what such a device has.
+//! Architectures of CUDA, by name.
 
-use runtime_core::{
-    Capabilities, CodeFormat, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, Options, Result,
-};
-
-use super::ptx;
-use crate::describe::{DLPACK_CUDA, architecture_capabilities};
-use crate::memory::{ALIGNMENT_BYTES, Space};
-use crate::module::FORMATS;
-use crate::nvrtc::Nvrtc;
-
-/// Work-items per sub-group of every architecture.
-const WARP_ITEMS: i64 = 32;
 /// Architectures of systems on a chip, whose code runs on no other.
 const EMBEDDED: [u32; 6] = [53, 62, 72, 87, 101, 110];
 
@@ -28,11 +16,11 @@ pub(crate) struct Architecture {
 /// Which devices code may run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variant {
-    /// Devices of the architecture, and later ones.
+    /// Runs on the architecture and later ones.
     Portable,
-    /// Only devices of the very architecture, all of whose features it may use (`a`).
+    /// Runs on exactly this architecture and may use all its features (suffix `a`).
     Specific,
-    /// Devices of the same family (`f`).
+    /// Runs on devices of the same family (suffix `f`).
     Family,
 }
 
@@ -53,32 +41,7 @@ impl Architecture {
         Some(Self { compute, variant, is_virtual })
     }
 
-    /// The architecture of this name, if the installed NVRTC can compile for it. Without NVRTC, any that is well-formed, if PTX
-    /// can be assembled: the assembler rejects those that it does not know.
-    ///
-    /// # Errors
-    /// `Unavailable` without NVRTC and an assembler; `NotFound`, with the architectures, for any other.
-    pub(crate) fn find(name: &str) -> Result<Self> {
-        let supported = match Nvrtc::load() {
-            Ok(nvrtc) => nvrtc.supported_architectures(),
-            Err(_) if ptx::can_assemble() => Vec::new(),
-            Err(error) => return Err(error.with_note("PTX alone requires ptxas or nvJitLink instead")),
-        };
-        let supported: Vec<u32> = supported.into_iter().filter_map(|arch| u32::try_from(arch).ok()).collect();
-        let found = Self::parse(name);
-        let found = found.filter(|found| supported.is_empty() || supported.contains(&found.compute));
-        found.filter(Self::has_variant).ok_or_else(|| {
-            let names: Vec<_> = supported.iter().map(|arch| format!("sm_{arch}")).collect();
-            let valid = if names.is_empty() { "sm_90, for example".to_owned() } else { names.join(", ") };
-            let message = format!(
-                "NVRTC cannot compile for architecture \"{name}\"; valid: {valid}, with \"a\" for one architecture's own \
-                 features (from sm_90 on), \"f\" for its family's (from sm_100 on), and \"compute_\" for PTX"
-            );
-            Error::new(ErrorKind::NotFound, message)
-        })
-    }
-
-    const fn has_variant(&self) -> bool {
+    pub(crate) const fn has_variant(&self) -> bool {
         match self.variant {
             Variant::Portable => true,
             Variant::Specific => self.compute >= 90,
@@ -98,7 +61,7 @@ impl Architecture {
 
     /// Most bytes of work-group memory of a group (CUDA C++ Programming Guide, "Technical Specifications per Compute
     /// Capability"); what every device has for an architecture that is not in the table.
-    const fn shared_bytes(self) -> u64 {
+    pub(crate) const fn shared_bytes(self) -> u64 {
         match self.compute {
             70 | 72 => 96 << 10,
             75 => 64 << 10,
@@ -107,32 +70,6 @@ impl Architecture {
             90 | 100 | 101 | 103 | 110 => 227 << 10,
             _ => 48 << 10,
         }
-    }
-
-    /// The device that code for this architecture is compiled for.
-    pub(crate) fn describe(self, name: &str) -> DeviceInfo {
-        let mut info = DeviceInfo::new(DeviceKind::Accelerator, 0, &format!("CUDA {name}"));
-        info.arch = Some(name.to_owned());
-        info.vendor = Some("NVIDIA".to_owned());
-        info.dlpack_type = DLPACK_CUDA;
-        info.formats = FORMATS.map(CodeFormat::from).to_vec();
-        info.limits = Limits {
-            groups: [(1 << 31) - 1, 65535, 65535],
-            group_size: [1024, 1024, 64],
-            group_items: 1024,
-            shared_bytes: self.shared_bytes(),
-            allocation_bytes: None,
-        };
-        info.spaces = vec![MemorySpace {
-            name: Space::NAMES[0].1.to_owned(),
-            total_bytes: None,
-            alignment_bytes: ALIGNMENT_BYTES as u64,
-            host_visible: false,
-            kernel_visible: true,
-        }];
-        info.capabilities = Capabilities(architecture_capabilities((self.major(), self.compute % 10)));
-        info.properties = Options::new().with("warp_size", WARP_ITEMS);
-        info
     }
 }
 
@@ -152,16 +89,5 @@ mod tests {
         {
             assert_eq!(Architecture::parse(wrong), None, "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_described_device_has_what_its_architecture_has() {
-        let describe = |name: &str| Architecture::parse(name).unwrap().describe(name);
-        let (hopper, ada) = (describe("sm_90a"), describe("sm_89"));
-        assert_eq!((hopper.limits.shared_bytes, ada.limits.shared_bytes), (232_448, 101_376));
-        assert_eq!(hopper.arch.as_deref(), Some("sm_90a"));
-        assert!(hopper.capabilities.has(runtime_core::abi::CAP_CLUSTERS | runtime_core::abi::CAP_F16));
-        assert!(!ada.capabilities.has(runtime_core::abi::CAP_CLUSTERS));
-        assert_eq!(describe("sm_999").limits.shared_bytes, 49_152);
     }
 }

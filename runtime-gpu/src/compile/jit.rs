@@ -6,14 +6,14 @@ use std::ffi::{CStr, CString, c_uint, c_void};
 use std::ptr::without_provenance_mut;
 
 use cudarc::driver::sys::{CUjit_option, CUjitInputType, CUlinkState};
-use runtime_core::backend::CompiledCode;
+use runtime_core::backend::{CompiledCode, c_text};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::ptx::PtxOptions;
 use super::ptxas_log;
 use crate::context::PrimaryContext;
-use crate::driver::abi::{CuResult, jit};
-use crate::driver::{Linker, c_string};
+use crate::driver::Linker;
+use crate::driver::abi::CuResult;
 
 /// Size of each log.
 const LOG_BYTES: usize = 64 << 10;
@@ -39,18 +39,18 @@ impl JitOptions {
         // The driver takes numbers themselves in place of pointers to them.
         let number = |value: usize| without_provenance_mut(value);
         let (errors, information) = (options.errors.as_mut_ptr(), options.information.as_mut_ptr());
-        options.push(jit::ERROR_LOG, errors.cast());
-        options.push(jit::ERROR_LOG_BYTES, number(LOG_BYTES));
-        options.push(jit::INFO_LOG, information.cast());
-        options.push(jit::INFO_LOG_BYTES, number(LOG_BYTES));
+        options.push(CUjit_option::CU_JIT_ERROR_LOG_BUFFER, errors.cast());
+        options.push(CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, number(LOG_BYTES));
+        options.push(CUjit_option::CU_JIT_INFO_LOG_BUFFER, information.cast());
+        options.push(CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, number(LOG_BYTES));
         if figures {
-            options.push(jit::LOG_VERBOSE, number(1));
+            options.push(CUjit_option::CU_JIT_LOG_VERBOSE, number(1));
         }
         if let Some(registers) = ptx.registers {
-            options.push(jit::MAX_REGISTERS, number(registers as usize));
+            options.push(CUjit_option::CU_JIT_MAX_REGISTERS, number(registers as usize));
         }
         if let Some(level) = ptx.optimization {
-            options.push(jit::OPTIMIZATION_LEVEL, number(level as usize));
+            options.push(CUjit_option::CU_JIT_OPTIMIZATION_LEVEL, number(level as usize));
         }
         options
     }
@@ -71,13 +71,13 @@ impl JitOptions {
 
     /// The log of information.
     pub(crate) fn information(&self) -> String {
-        c_string(&self.information)
+        c_text(&self.information)
     }
 
     /// The driver's error for a code, with the log of errors.
     pub(crate) fn error(&self, primary: &PrimaryContext, function: &str, code: CuResult) -> Error {
         let error = primary.fail(function, code);
-        let log = c_string(&self.errors);
+        let log = c_text(&self.errors);
         let error = match ptxas_log::is_out_of_resources(&log) && error.kind() == ErrorKind::CompileFailed {
             true => out_of_resources(&error),
             false => error,

@@ -6,6 +6,7 @@ pub(crate) mod cuda_c;
 mod fit;
 mod identity;
 pub(crate) mod jit;
+pub(crate) mod offline_device;
 pub(crate) mod ptx;
 pub(crate) mod ptxas_log;
 pub(crate) mod registers;
@@ -14,8 +15,8 @@ use runtime_core::backend::{CompiledCode, Fit, Source};
 use runtime_core::{Error, Result};
 
 use crate::context::PrimaryContext;
-use crate::driver::abi::device_attribute;
-use crate::module::check_options;
+use crate::driver::abi::CUdevice_attribute;
+use crate::formats;
 use architecture::Architecture;
 use cuda_c::Target;
 use ptx::PtxOptions;
@@ -23,7 +24,8 @@ use ptx::PtxOptions;
 /// Compute capability of a device, `major * 10 + minor`.
 pub(crate) fn compute_capability(primary: &PrimaryContext) -> u32 {
     let attribute = |attribute| primary.driver.attribute(primary.ordinal, attribute);
-    attribute(device_attribute::MAJOR) * 10 + attribute(device_attribute::MINOR)
+    attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10
+        + attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
 }
 
 /// What identifies everything outside a source, the device and the driver that its compiled form depends on.
@@ -51,7 +53,7 @@ fn is_native(format: &str) -> Error {
 /// `OutOfResources` with the log.
 pub(crate) fn for_device(primary: &PrimaryContext, source: &Source<'_>) -> Result<CompiledCode> {
     primary.check_alive()?;
-    check_options(source)?;
+    formats::check(source)?;
     let options = PtxOptions::parse(source.options)?;
     let code = source.bytes()?;
     match source.format {
@@ -76,11 +78,11 @@ pub(crate) fn for_device(primary: &PrimaryContext, source: &Source<'_>) -> Resul
 /// `NotFound` for an unknown architecture; `Unsupported` for other code; `Unavailable` without NVRTC, or for PTX without an
 /// assembler; `CompileFailed` or `OutOfResources` with the log.
 pub(crate) fn for_architecture(name: &str, source: &Source<'_>) -> Result<CompiledCode> {
-    check_options(source)?;
+    formats::check(source)?;
     if !["cuda-c", "ptx"].contains(&source.format) {
         return Err(is_native(source.format));
     }
-    let arch = Architecture::find(name)?;
+    let arch = offline_device::find(name)?;
     if source.format == "ptx" {
         return ptx_for(name, arch, source);
     }

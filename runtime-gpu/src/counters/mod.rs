@@ -10,7 +10,7 @@ use std::sync::Arc;
 use runtime_core::backend::CounterSet;
 use runtime_core::{CounterInfo, CounterReading, Error, ErrorKind, Result};
 
-use crate::context::PrimaryContext;
+use crate::device_state::DeviceState;
 use cupti::{Cupti, MetricsHost, RangeProfiler, Session};
 
 pub(crate) use cupti::CounterState;
@@ -20,9 +20,9 @@ pub(crate) const fn is_supported(compute_capability: (u32, u32)) -> bool {
     matches!(compute_capability, (7, 5..) | (8.., _))
 }
 
-fn open_host(device: &PrimaryContext) -> Result<MetricsHost> {
-    device.check_alive()?;
-    let cupti = Cupti::load(device.driver.cuda_version() / 1000)?;
+fn open_host(device: &DeviceState) -> Result<MetricsHost> {
+    device.primary.check_alive()?;
+    let cupti = Cupti::load(device.primary.driver.cuda_version() / 1000)?;
     MetricsHost::open(Session::begin(cupti)?, device)
 }
 
@@ -30,14 +30,14 @@ fn open_host(device: &PrimaryContext) -> Result<MetricsHost> {
 ///
 /// # Errors
 /// `Unavailable` with the remedy.
-pub(crate) fn list(device: &PrimaryContext) -> Result<Vec<CounterInfo>> {
+pub(crate) fn list(device: &DeviceState) -> Result<Vec<CounterInfo>> {
     metrics::list(&open_host(device)?)
 }
 
 /// An open set.
 #[derive(Debug)]
 pub(crate) struct CudaCounters {
-    device: Arc<PrimaryContext>,
+    device: Arc<DeviceState>,
     names: Vec<CString>,
     are_ratios: Vec<bool>,
     /// How the counters are collected.
@@ -55,7 +55,7 @@ impl CudaCounters {
     ///
     /// # Errors
     /// `NotFound` for an unknown name; `Unavailable` with the remedy.
-    pub(crate) fn open(device: &Arc<PrimaryContext>, names: &[&str]) -> Result<Self> {
+    pub(crate) fn open(device: &Arc<DeviceState>, names: &[&str]) -> Result<Self> {
         let host = open_host(device)?;
         let (names, are_ratios) = metrics::add(&host, names)?.into_iter().unzip();
         let (config, passes) = host.config()?;
@@ -90,7 +90,7 @@ impl CounterSet for CudaCounters {
     }
 
     fn begin(&mut self, pass: u32) -> Result<()> {
-        self.device.check_alive()?;
+        self.device.primary.check_alive()?;
         if pass == 0 {
             self.profiler = None;
             self.values.clear();
@@ -101,7 +101,7 @@ impl CounterSet for CudaCounters {
     }
 
     fn end(&mut self) -> Result<()> {
-        self.device.check_alive()?;
+        self.device.primary.check_alive()?;
         let Some(profiler) = &mut self.profiler else {
             return Err(Error::invalid("no pass has begun"));
         };

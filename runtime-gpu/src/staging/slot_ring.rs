@@ -5,7 +5,6 @@
     reason = "calls the driver, and copies host memory that core keeps until the ticket ends"
 )]
 
-use std::ffi::c_void;
 use std::time::Instant;
 
 use runtime_core::Result;
@@ -14,7 +13,8 @@ use runtime_core::backend::{Piece, StagingSlots, backoff};
 use super::Transfer;
 use crate::context::PrimaryContext;
 use crate::driver::Driver;
-use crate::driver::abi::{DevicePtr, Event, PORTABLE_MAPPED};
+use crate::driver::abi::{DevicePtr, Event};
+use crate::pinned_blocks::allocate_pinned;
 
 /// Slots of a thread.
 const SLOTS: usize = 2;
@@ -33,7 +33,7 @@ struct Slot {
 pub(super) struct SlotRing {
     driver: &'static Driver,
     slots: Vec<Slot>,
-    memory: *mut c_void,
+    memory: *mut u8,
 }
 
 impl SlotRing {
@@ -42,14 +42,11 @@ impl SlotRing {
         let driver = primary.driver;
         // SAFETY: the context is retained as long as there are threads, and this thread is ours.
         let _ = unsafe { (driver.cuCtxSetCurrent)(primary.context.0) };
-        let mut memory = std::ptr::null_mut();
-        // SAFETY: the out-parameter is writable, and the context is current on this thread.
-        let code = unsafe { (driver.cuMemHostAlloc)(&raw mut memory, SLOTS * slot_bytes, PORTABLE_MAPPED) };
-        primary.check("cuMemHostAlloc", code)?;
+        let memory = allocate_pinned(primary, SLOTS * slot_bytes)?.as_ptr();
         // On an error its drop frees what exists so far.
         let mut ring = Self { driver, slots: Vec::with_capacity(SLOTS), memory };
         for index in 0..SLOTS {
-            let memory = memory.cast::<u8>().wrapping_add(index * slot_bytes);
+            let memory = memory.wrapping_add(index * slot_bytes);
             ring.slots.push(Slot { memory, event: primary.open_event(false)?, in_flight: false });
         }
         Ok(ring)
@@ -83,7 +80,7 @@ impl StagingSlots<Transfer> for SlotRing {
     fn submit(&mut self, transfer: &Transfer, slot: usize, piece: Piece) -> Result<()> {
         let (primary, stream) = (&*transfer.state.primary, transfer.state.stream);
         let slot = &mut self.slots[slot];
-        let on_device = transfer.device + piece.offset as DevicePtr;
+        let on_device = transfer.at + piece.offset as DevicePtr;
         let in_slot = slot.memory.expose_provenance() as DevicePtr;
         let (to, from) = transfer.host.direction().order(on_device, in_slot);
         // SAFETY: both ranges are live memory, which is kept until the slot's event has completed.
@@ -103,6 +100,6 @@ impl Drop for SlotRing {
             let _ = unsafe { (self.driver.cuEventDestroy_v2)(slot.event.0) };
         }
         // SAFETY: as above; the driver waits for copies in flight.
-        let _ = unsafe { (self.driver.cuMemFreeHost)(self.memory) };
+        let _ = unsafe { (self.driver.cuMemFreeHost)(self.memory.cast()) };
     }
 }

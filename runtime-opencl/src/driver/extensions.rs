@@ -12,7 +12,7 @@ use cl3::ext::{
     clSharedMemAllocINTEL_fn,
 };
 
-use super::{Driver, Raw};
+use super::{Driver, Raw, call};
 
 /// The function type inside the `Option` types of `opencl-sys`.
 pub(crate) trait Present {
@@ -69,10 +69,9 @@ macro_rules! load_table {
 impl Driver {
     /// Address of an extension function of a platform.
     fn extension_function(&self, platform: Raw, name: &CStr) -> Option<*mut c_void> {
-        let found = self.call("clGetExtensionFunctionAddressForPlatform", |cl| {
-            // SAFETY: the platform is one of the driver's, and the name is NUL-terminated.
-            Some(unsafe { (cl.clGetExtensionFunctionAddressForPlatform?)(platform, name.as_ptr()) })
-        });
+        // SAFETY: the platform is one of the driver's, and the name is NUL-terminated.
+        let found =
+            unsafe { call!(self.call, clGetExtensionFunctionAddressForPlatform(platform, name.as_ptr())) };
         found.ok().filter(|address| !address.is_null())
     }
 

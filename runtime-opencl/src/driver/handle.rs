@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use cl3::types::cl_int;
 use runtime_core::Result;
 
-use super::{DispatchTable, Driver, Raw};
+use super::{DispatchTable, Driver, Raw, call};
 
 /// A kind of object, and how it is released.
 pub(crate) trait ObjectKind {
@@ -73,10 +73,8 @@ impl<K: ObjectKind> Owned<K> {
 impl Owned<Event> {
     /// Retains the event.
     pub(crate) fn share(&self) -> Result<Self> {
-        self.driver.check("clRetainEvent", |cl| {
-            // SAFETY: the event is alive, since this is a reference to it.
-            Some(unsafe { (cl.clRetainEvent?)(self.raw) })
-        })?;
+        // SAFETY: the event is alive, since this is a reference to it.
+        unsafe { call!(self.driver.check, clRetainEvent(self.raw)) }?;
         // SAFETY: the reference that was just retained.
         Ok(unsafe { Self::new(self.driver, self.raw) })
     }

@@ -2,11 +2,12 @@
 
 #![allow(unsafe_code, reason = "queries the driver")]
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 
 use cl3::types::cl_int;
+use runtime_core::backend::c_text;
 
-use super::{DispatchTable, Driver, Raw};
+use super::{DispatchTable, Driver, Raw, query};
 
 impl Driver {
     /// Makes a `clGet*Info` query, for the size and then for the answer; `None` if it fails.
@@ -27,34 +28,24 @@ impl Driver {
     }
 
     pub(crate) fn platform_info(&self, platform: Raw, key: u32) -> Option<Vec<u8>> {
-        self.query_info(|cl, size, value, needed| {
-            // SAFETY: the platform is one of the driver's, and `value` has room for `size` bytes.
-            Some(unsafe { (cl.clGetPlatformInfo?)(platform, key, size, value, needed) })
-        })
+        // SAFETY: the platform is one of the driver's, and `value` has room for `size` bytes.
+        unsafe { query!(self, clGetPlatformInfo(platform, key)) }
     }
 
     pub(crate) fn device_info(&self, device: Raw, key: u32) -> Option<Vec<u8>> {
-        self.query_info(|cl, size, value, needed| {
-            // SAFETY: the device is one of the driver's, and `value` has room for `size` bytes.
-            Some(unsafe { (cl.clGetDeviceInfo?)(device, key, size, value, needed) })
-        })
+        // SAFETY: the device is one of the driver's, and `value` has room for `size` bytes.
+        unsafe { query!(self, clGetDeviceInfo(device, key)) }
     }
 
     /// A text property of a device; empty if the query fails.
     pub(crate) fn device_text(&self, device: Raw, key: u32) -> String {
-        self.device_info(device, key).map_or_else(String::new, |text| decode_text(&text))
+        self.device_info(device, key).map_or_else(String::new, |text| c_text(&text))
     }
 
     /// A numeric property of a device; 0 if the query fails.
     pub(crate) fn device_number(&self, device: Raw, key: u32) -> u64 {
         self.device_info(device, key).and_then(|bytes| decode_u64(&bytes)).unwrap_or(0)
     }
-}
-
-/// An answer as text, without the terminating NUL.
-pub(crate) fn decode_text(bytes: &[u8]) -> String {
-    let text = CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes);
-    String::from_utf8_lossy(text).trim().to_owned()
 }
 
 /// An answer as a number, of any size up to 8 bytes.
@@ -82,7 +73,7 @@ mod tests {
         assert_eq!(decode_u64(&u64::MAX.to_le_bytes()), Some(u64::MAX));
         assert_eq!((decode_u64(&[]), decode_u64(&[0; 9])), (None, None));
         assert_eq!(decode_usizes(&[1_usize.to_le_bytes(), 2_usize.to_le_bytes()].concat()), [1, 2]);
-        assert_eq!(decode_text(b" PoCL \0x"), "PoCL");
-        assert_eq!(decode_text(b"no end"), "no end");
+        assert_eq!(c_text(b" PoCL \0x"), "PoCL");
+        assert_eq!(c_text(b"no end"), "no end");
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use ash::vk;
 
+use super::enabled_features::EnabledFeatures;
+
 /// The `kind` of a CPU device.
 pub(super) const CPU: &str = "cpu";
 
@@ -72,6 +74,7 @@ pub(crate) struct DeviceCaps {
     pub(crate) memory_types: Vec<MemoryType>,
     pub(crate) queue_families: Vec<QueueFamily>,
     pub(crate) features: Features,
+    pub(crate) enabled: EnabledFeatures,
     pub(crate) extensions: Vec<String>,
     /// Such as `16x16x16 float16 * float16 + float32`.
     pub(crate) cooperative_matrix_shapes: Vec<String>,
@@ -210,8 +213,9 @@ impl DeviceCaps {
     }
 
     /// Whether two `VkQueue`s of a device that submit at once break the driver's own synchronisation, as NVIDIA's engineers report
-    /// of theirs (ggml-org/llama.cpp, pull request 28830). With 16 threads that ran new kernels on an H100 (driver 580.159), 3 of
-    /// 13 processes saw another thread's kernel run in place of theirs, and one hung; with turns, none of 13.
+    /// of theirs (<https://github.com/ggml-org/llama.cpp/pull/28830>). With 16 threads that ran new kernels on an H100 (driver
+    /// 580.159), 3 of 13 processes saw another thread's kernel run in place of theirs, and one hung; with turns, none of 13. Can
+    /// become a check of the driver's version once NVIDIA names a release with the fix, and go when all supported ones have it.
     pub(super) fn confuses_concurrent_submissions(&self) -> bool {
         self.driver.id == vk::DriverId::NVIDIA_PROPRIETARY.as_raw()
     }

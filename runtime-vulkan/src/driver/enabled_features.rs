@@ -1,35 +1,10 @@
-//! The extensions and features enabled on a device: those that it has and that the backend or kernels can use.
-
-use std::ffi::CStr;
+//! The features enabled on a device: those that it has and that the backend or kernels can use.
 
 use ash::vk;
 
-use super::device_caps::DeviceCaps;
-use super::physical_device::has_extension;
-use super::{Instance, PhysicalDevice};
-
-/// Extensions to enable.
-pub(super) fn extensions(caps: &DeviceCaps) -> Vec<&'static CStr> {
-    let features = caps.features;
-    let enabled = [
-        (features.push_descriptors, ash::khr::push_descriptor::NAME),
-        (features.host_import, ash::ext::external_memory_host::NAME),
-        (features.executable_properties, ash::khr::pipeline_executable_properties::NAME),
-        (features.device_fault, ash::ext::device_fault::NAME),
-        (features.calibrated_timestamps, ash::ext::calibrated_timestamps::NAME),
-        (features.memory_budget, ash::ext::memory_budget::NAME),
-        (features.synchronization2 && caps.version.minor < 3, ash::khr::synchronization2::NAME),
-        (features.pipeline_robustness, ash::ext::pipeline_robustness::NAME),
-        (features.atomics_f32, ash::ext::shader_atomic_float::NAME),
-        (features.cooperative_matrix, ash::khr::cooperative_matrix::NAME),
-        // The specification requires it to be enabled where it exists.
-        (has_extension(caps, ash::khr::portability_subset::NAME), ash::khr::portability_subset::NAME),
-    ];
-    enabled.into_iter().filter(|(supported, _)| *supported).map(|(_, name)| name).collect()
-}
-
-/// A device's features, filtered to those that kernels can use.
-pub(super) struct EnabledFeatures {
+/// A device's features, of which those are enabled that kernels can use.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct EnabledFeatures {
     core: vk::PhysicalDeviceFeatures,
     v11: vk::PhysicalDeviceVulkan11Features<'static>,
     v12: vk::PhysicalDeviceVulkan12Features<'static>,
@@ -37,19 +12,20 @@ pub(super) struct EnabledFeatures {
     atomics: vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>,
 }
 
+/// The features of Vulkan 1.1, 1.2 and 1.3.
+type VersionFeatures = (
+    vk::PhysicalDeviceVulkan11Features<'static>,
+    vk::PhysicalDeviceVulkan12Features<'static>,
+    vk::PhysicalDeviceVulkan13Features<'static>,
+);
+
 impl EnabledFeatures {
-    /// Queries the device's features.
-    pub(super) fn query(instance: &Instance, physical: PhysicalDevice, caps: &DeviceCaps) -> Self {
-        let mut v11 = vk::PhysicalDeviceVulkan11Features::default();
-        let mut v12 = vk::PhysicalDeviceVulkan12Features::default();
-        let mut v13 = vk::PhysicalDeviceVulkan13Features::default();
-        let mut atomics = vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT::default();
-        let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut v11).push_next(&mut v12);
-        all = if caps.version.minor >= 3 { all.push_next(&mut v13) } else { all };
-        all = if caps.features.atomics_f32 { all.push_next(&mut atomics) } else { all };
-        // SAFETY: the device belongs to this instance and supports every structure of the chain.
-        unsafe { instance.handle.get_physical_device_features2(physical.0, &mut all) };
-        let core = all.features;
+    /// Keeps what the driver reported, without the chain of the query.
+    pub(super) fn new(
+        core: vk::PhysicalDeviceFeatures,
+        (mut v11, mut v12, mut v13): VersionFeatures,
+        mut atomics: vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>,
+    ) -> Self {
         let end = std::ptr::null_mut();
         (v11.p_next, v12.p_next, v13.p_next, atomics.p_next) = (end, end, end, end);
         Self { core, v11, v12, v13, atomics }

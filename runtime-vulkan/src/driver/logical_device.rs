@@ -14,9 +14,9 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::barrier::BarrierFn;
 use super::device_caps::{CPU, DeviceCaps, QueueFamily};
-use super::enabled_features::{self, EnabledFeatures};
+use super::physical_device::has_extension;
 use super::shared_queue::SharedQueue;
-use super::{Instance, PhysicalDevice, process_exit, status};
+use super::{Instance, PhysicalDevice, status};
 
 /// Functions of Vulkan 1.2 called without a check: a driver that lacks one is broken.
 const REQUIRED: [&CStr; 5] = [
@@ -80,7 +80,8 @@ pub(crate) struct LogicalDevice {
     recording: RwLock<()>,
     /// Unused semaphores, and since when.
     retired_semaphores: Mutex<VecDeque<(Instant, vk::Semaphore)>>,
-    /// The validation layer stalls for seconds, and reports an error of its own, when two threads poll semaphores at once.
+    /// Held while a semaphore is polled under the validation layer, which stalls for seconds, and reports an error of its own, when
+    /// two threads poll at once. Costs nothing without the layer, so it can stay until a layer without the fault is common.
     poll_lock: Mutex<()>,
     /// Held while a `VkQueue` submits, where two at once break the driver.
     submit_lock: Option<Mutex<()>>,
@@ -150,9 +151,7 @@ impl LogicalDevice {
             handle,
         };
         // On an error, dropping `opened` destroys what exists so far.
-        let opened = opened.prepare().map(Arc::new)?;
-        process_exit::wait_at_exit(&opened);
-        Ok(opened)
+        opened.prepare().map(Arc::new)
     }
 
     /// Creates the allocator.
@@ -329,8 +328,8 @@ impl LogicalDevice {
 }
 
 impl LogicalDevice {
-    /// Destroys a semaphore later. Mesa's threads still access one for a moment after the work that waits for it or
-    /// signals it has completed.
+    /// Destroys a semaphore later, because Mesa's threads still access one for a moment after the work that waits for it or signals
+    /// it has completed. Can go when `tests/vulkan` is clean on lavapipe without it, under a tool that checks memory.
     pub(super) fn retire(&self, semaphore: vk::Semaphore) {
         let (mut retired, now) = (self.retired_semaphores.lock(), Instant::now());
         while retired.len() > MAX_RETIRED_SEMAPHORES
@@ -375,8 +374,8 @@ fn create(
     let compute = queue(compute, MAX_COMPUTE_QUEUES);
     let queues: Vec<_> =
         std::iter::once(compute).chain(transfer.map(|family| queue(family, MAX_TRANSFER_QUEUES))).collect();
-    let extensions: Vec<_> = enabled_features::extensions(caps).into_iter().map(CStr::as_ptr).collect();
-    let enabled = EnabledFeatures::query(instance, physical, caps);
+    let extensions: Vec<_> = extensions(caps).into_iter().map(CStr::as_ptr).collect();
+    let enabled = &caps.enabled;
     let mut v11 = enabled.v11();
     let mut v12 = enabled.v12();
     let mut v13 = enabled.v13();
@@ -421,6 +420,26 @@ fn create(
         ErrorKind::Unavailable,
         format!("the driver lacks {missing}, which Vulkan 1.2 requires; reinstall it"),
     ))
+}
+
+/// The extensions to enable: those that the device has and that the backend or kernels can use.
+fn extensions(caps: &DeviceCaps) -> Vec<&'static CStr> {
+    let features = caps.features;
+    let enabled = [
+        (features.push_descriptors, ash::khr::push_descriptor::NAME),
+        (features.host_import, ash::ext::external_memory_host::NAME),
+        (features.executable_properties, ash::khr::pipeline_executable_properties::NAME),
+        (features.device_fault, ash::ext::device_fault::NAME),
+        (features.calibrated_timestamps, ash::ext::calibrated_timestamps::NAME),
+        (features.memory_budget, ash::ext::memory_budget::NAME),
+        (features.synchronization2 && caps.version.minor < 3, ash::khr::synchronization2::NAME),
+        (features.pipeline_robustness, ash::ext::pipeline_robustness::NAME),
+        (features.atomics_f32, ash::ext::shader_atomic_float::NAME),
+        (features.cooperative_matrix, ash::khr::cooperative_matrix::NAME),
+        // The specification requires it to be enabled where it exists.
+        (has_extension(caps, ash::khr::portability_subset::NAME), ash::khr::portability_subset::NAME),
+    ];
+    enabled.into_iter().filter(|(supported, _)| *supported).map(|(_, name)| name).collect()
 }
 
 /// An `OutOfResources` error.

@@ -18,6 +18,7 @@ mod query_pool;
 mod semaphore;
 mod shared_queue;
 mod status;
+mod submission;
 
 pub(crate) use command_buffer::{CommandBuffer, CommandPool};
 pub(crate) use device_caps::{DeviceCaps, Version};
@@ -26,17 +27,18 @@ pub(crate) use memory::{Memory, MemoryLocation};
 pub(crate) use physical_device::PhysicalDevice;
 pub(crate) use pipeline::{Binding, Pipeline, Shader};
 pub(crate) use pipeline_cache::PipelineCache;
-pub(crate) use process_exit::warm_up_compiler;
+pub(crate) use process_exit::{wait_at_exit, warm_up_compiler};
 pub(crate) use query_pool::QueryPool;
 pub(crate) use semaphore::Semaphore;
-pub(crate) use shared_queue::{SharedQueue, Submission};
+pub(crate) use shared_queue::SharedQueue;
+pub(crate) use submission::Submission;
 
 use std::ffi::CStr;
 use std::path::Path;
 use std::sync::Arc;
 
 use ash::vk;
-use parking_lot::Mutex;
+use once_cell::sync::OnceCell;
 use runtime_core::backend::{Log, is_privileged, open_library};
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -45,21 +47,21 @@ use debug_messenger::DebugMessenger;
 /// Oldest supported version of the loader and of a device.
 pub(crate) const MIN_VERSION: Version = Version { major: 1, minor: 2, patch: 0 };
 /// The loader's file name, as `ash` has it.
-const LIBRARY: &str = if cfg!(target_os = "macos") { "libvulkan.dylib" } else { "libvulkan.so.1" };
+const LIBRARY: &str = "libvulkan.so.1";
 /// Enables the validation layer.
 const VALIDATION_VARIABLE: &str = "RUNTIME_VULKAN_VALIDATION";
 const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 
 /// The loader's functions. Loaded once per process, never unloaded.
 fn loader() -> Result<&'static ash::Entry> {
-    static LOADED: Mutex<Option<&'static ash::Entry>> = Mutex::new(None);
-    let mut loaded = LOADED.lock();
-    if let Some(entry) = *loaded {
-        return Ok(entry);
-    }
+    static LOADED: OnceCell<ash::Entry> = OnceCell::new();
+    LOADED.get_or_try_init(open_loader)
+}
+
+fn open_loader() -> Result<ash::Entry> {
     // SAFETY: the Vulkan loader may be loaded at any time, on any thread, and is never unloaded.
     let opened = open_library(Path::new(LIBRARY), |path| unsafe { ash::Entry::load_from(path) });
-    let entry = opened.map_err(|error| {
+    opened.map_err(|error| {
         Error::new(
             ErrorKind::Unavailable,
             format!(
@@ -67,8 +69,7 @@ fn loader() -> Result<&'static ash::Entry> {
                 error.message()
             ),
         )
-    })?;
-    Ok(*loaded.insert(Box::leak(Box::new(entry))))
+    })
 }
 
 /// A `VkInstance`, which has every driver that the loader found.

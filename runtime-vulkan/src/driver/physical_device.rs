@@ -7,6 +7,7 @@ use ash::vk;
 use super::device_caps::{
     CPU, DeviceCaps, DriverInfo, Features, Heap, MemoryType, QueueFamily, SubGroup, Version,
 };
+use super::enabled_features::EnabledFeatures;
 use super::{Instance, MIN_VERSION};
 
 /// A `VkPhysicalDevice`.
@@ -225,6 +226,7 @@ impl PhysicalDevice {
             calibrated_timestamps: has(ash::ext::calibrated_timestamps::NAME)
                 && self.has_host_clock(instance),
         };
+        caps.enabled = EnabledFeatures::new(core, (v11, v12, v13), atomics);
     }
 
     /// Whether the driver can calibrate its clock against the host's monotonic one.

@@ -39,7 +39,7 @@ fn is_validated(logical: &LogicalDevice) -> bool {
 }
 
 /// Makes process exit wait for a device's work, if its driver needs that.
-pub(super) fn wait_at_exit(logical: &Arc<LogicalDevice>) {
+pub(crate) fn wait_at_exit(logical: &Arc<LogicalDevice>) {
     static ONCE: Once = Once::new();
     if !is_validated(logical) && !logical.caps.is_cpu() {
         return;

@@ -8,7 +8,7 @@ use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, QueueOf, Shims};
 use crate::abi::{self, AllocateRequest, Allocation, DeviceTable, Handle, MemoryTable, Status};
 use crate::backend::{Allocate, Buffer, Device, DeviceBytes, HostBytesMut};
-use crate::{MemoryUsage, Telemetry, end_of};
+use crate::{Error, MemoryUsage, Telemetry, end_of};
 
 impl<B: Backend> Shims<B> {
     pub(super) const DEVICE: &'static DeviceTable = &DeviceTable {
@@ -110,11 +110,19 @@ impl<B: Backend> Shims<B> {
             let raw = unsafe { read_struct(request) }?;
             // SAFETY: the queue is null or a live queue of this backend.
             let queue = unsafe { raw.queue.cast::<QueueOf<B>>().as_ref() };
+            let huge_pages = raw.flags & abi::ALLOCATE_HUGE_PAGES != 0;
+            if huge_pages && !B::Device::HUGE_PAGES {
+                return Err(Error::unsupported("huge_pages are not supported by this device"));
+            }
+            if !raw.alignment_bytes.max(1).is_power_of_two() {
+                let message = format!("an alignment of {} bytes is not a power of two", raw.alignment_bytes);
+                return Err(Error::invalid(message));
+            }
             let buffer = device.allocate(&Allocate {
                 space: raw.space,
                 bytes: byte_len(raw.bytes)?,
                 alignment_bytes: byte_len(raw.alignment_bytes)?,
-                huge_pages: raw.flags & abi::ALLOCATE_HUGE_PAGES != 0,
+                huge_pages,
                 queue: queue.map(|queue| (queue, raw.ticket)),
             })?;
             // SAFETY: core passes a structure that states its size.

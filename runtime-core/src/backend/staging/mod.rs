@@ -13,10 +13,10 @@
 //! One thread at a time waits until a transfer is ready; the others sleep until there are pieces to copy.
 
 mod host_range;
+mod options;
 mod pieces;
 mod slots;
 
-use std::io;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
@@ -24,10 +24,14 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 pub use host_range::{Direction, HostRange};
+pub use options::StagingOptions;
 pub use pieces::{Piece, Pieces};
 pub use slots::{StagingSlots, copy_pieces};
 
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
+
+/// How long closing a device or a queue waits for transfers and other work that nobody waited for. They hang only if the driver does.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A transfer that threads make in pieces.
 pub trait StagedTransfer: Send + Sync + 'static {
@@ -37,7 +41,7 @@ pub trait StagedTransfer: Send + Sync + 'static {
     /// Name of the threads.
     const THREAD_NAME: &'static str;
     /// How long dropping the pool waits for its threads.
-    const SHUTDOWN_TIMEOUT: Duration;
+    const SHUTDOWN_TIMEOUT: Duration = SHUTDOWN_TIMEOUT;
 
     /// Whether pieces can be copied without waiting for earlier work. An error counts as such, if it recurs in
     /// [`copy`](Self::copy).
@@ -106,8 +110,8 @@ impl<T: StagedTransfer> StagingPool<T> {
     /// Starts threads until `count` of them run.
     ///
     /// # Errors
-    /// The system's error if no thread runs and none can be started.
-    pub fn start_threads(&self, count: usize) -> io::Result<()> {
+    /// `OutOfResources` if no thread runs and none can be started.
+    pub fn start_threads(&self, count: usize) -> Result<()> {
         let mut list = self.0.list.lock();
         while list.threads.len() < count {
             let shared = Arc::clone(&self.0);
@@ -115,7 +119,10 @@ impl<T: StagedTransfer> StagingPool<T> {
             match thread.spawn(move || shared.run_thread()) {
                 Ok(thread) => list.threads.push(thread.thread().id()),
                 Err(_) if !list.threads.is_empty() => break,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    let message = format!("cannot start a staging thread: {error}; end other threads");
+                    return Err(Error::new(ErrorKind::OutOfResources, message));
+                }
             }
         }
         Ok(())

@@ -19,6 +19,9 @@ pub trait Device: Send + Sync + 'static {
     /// A native graph; [`NoGraph`](super::NoGraph) if the device has none.
     type Graph: Graph<Buffer = Self::Buffer>;
 
+    /// Whether [`Device::allocate`] takes requests for huge pages.
+    const HUGE_PAGES: bool = false;
+
     /// Returns the free and total bytes of memory space `space`.
     ///
     /// # Errors

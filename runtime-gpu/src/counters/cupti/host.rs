@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use runtime_core::Result;
 
-use crate::context::PrimaryContext;
+use crate::device_state::DeviceState;
 
 use super::layouts::{self, HostHandle, Params};
 use super::state::Gpu;
@@ -51,9 +51,9 @@ impl MetricsHost {
     ///
     /// # Errors
     /// The library's error, e.g. without the permission to read counters.
-    pub(crate) fn open(session: Arc<Session>, device: &PrimaryContext) -> Result<Self> {
-        let _current = device.make_current()?;
-        let gpu = device.counters.gpu(session.cupti, device)?;
+    pub(crate) fn open(session: Arc<Session>, device: &DeviceState) -> Result<Self> {
+        let _current = device.primary.make_current()?;
+        let gpu = device.counters.gpu(session.cupti, &device.primary)?;
         let mut params = layouts::HostInitialize::new();
         params.profiler_type = RANGE_PROFILER;
         params.chip_name = gpu.chip_name.as_ptr();

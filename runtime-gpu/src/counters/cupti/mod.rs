@@ -11,16 +11,17 @@ mod layouts;
 mod range;
 mod state;
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use libloading::Library;
+use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use runtime_core::backend::open_library;
+use runtime_core::backend::c_text_at;
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::bind::{FOLDERS, bind};
+use crate::bind::{FOLDERS, bind, open_first};
 use crate::toolkit;
 
 use layouts::Params;
@@ -93,33 +94,21 @@ impl Cupti {
     /// # Errors
     /// `Unavailable` with the remedy.
     pub(crate) fn load(driver_major: u32) -> Result<&'static Self> {
-        static LOADED: Mutex<Option<&'static Cupti>> = Mutex::new(None);
-        let mut loaded = LOADED.lock();
-        if let Some(cupti) = *loaded {
-            return Ok(cupti);
-        }
-        Ok(*loaded.insert(Box::leak(Box::new(Self::open(driver_major)?))))
+        static LOADED: OnceCell<Cupti> = OnceCell::new();
+        LOADED.get_or_try_init(|| Self::open(driver_major))
     }
 
     fn open(driver_major: u32) -> Result<Self> {
-        let mut reason = String::new();
-        for path in candidates(driver_major) {
-            // SAFETY: NVIDIA's profiling library may be loaded at any time, on any thread.
-            match open_library(&path, |path| unsafe { Library::new(path) }) {
-                Ok(library) => match Functions::bind(&library) {
-                    Ok(functions) => {
-                        return Ok(Self { functions, sessions: Mutex::new(0), _library: library });
-                    }
-                    Err(symbol) => reason = format!("{}: it lacks {symbol}", path.display()),
-                },
-                Err(error) if reason.is_empty() => error.message().clone_into(&mut reason),
-                Err(_) => {}
-            }
-        }
-        Err(unavailable(format!(
-            "counters need CUPTI of CUDA 12.6 or newer, up to the driver's CUDA {driver_major}, which could not be loaded \
-             ({reason}); install the CUDA toolkit, or set CUDA_HOME or LD_LIBRARY_PATH"
-        )))
+        let bind = |library: Library, _: &Path| {
+            Ok(Self { functions: Functions::bind(&library)?, sessions: Mutex::new(0), _library: library })
+        };
+        // SAFETY: NVIDIA's profiling library may be loaded at any time, on any thread.
+        unsafe { open_first(candidates(driver_major), bind) }.map_err(|reason| {
+            unavailable(format!(
+                "counters need CUPTI of CUDA 12.6 or newer, up to the driver's CUDA {driver_major}, which could not be loaded \
+                 ({reason}); install the CUDA toolkit, or set CUDA_HOME or LD_LIBRARY_PATH"
+            ))
+        })
     }
 
     fn check(&self, function: &str, code: Code) -> Result<()> {
@@ -204,13 +193,10 @@ fn candidates(driver_major: u32) -> Vec<PathBuf> {
     folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))).collect()
 }
 
-/// A text of the library, which lives as long as the library or the object that gave it; empty if it is null.
+/// A text of the library; empty if it is null.
 fn text(text: *const c_char) -> String {
-    if text.is_null() {
-        return String::new();
-    }
-    // SAFETY: not null, terminated, and alive during the call.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    // SAFETY: terminated, and it lives as long as the library or the object that gave it.
+    unsafe { c_text_at(text) }
 }
 
 fn pointers(names: &[CString]) -> Vec<*const c_char> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::context::PrimaryContext;
+use crate::device_state::DeviceState;
 
 use super::layouts::{self, Params, RangeHandle};
 use super::{Cupti, Session, call, pointers};
@@ -19,7 +19,7 @@ const USER_REPLAY: c_int = 3;
 #[derive(Debug)]
 pub(crate) struct RangeProfiler {
     handle: RangeHandle,
-    device: Arc<PrimaryContext>,
+    device: Arc<DeviceState>,
     session: Arc<Session>,
     /// Read by CUPTI as long as the profiler is enabled.
     _config: Arc<[u8]>,
@@ -38,14 +38,14 @@ impl RangeProfiler {
     /// The library's error, e.g. while another profiler uses the device.
     pub(crate) fn enable(
         session: &Arc<Session>,
-        device: &Arc<PrimaryContext>,
+        device: &Arc<DeviceState>,
         names: &[CString],
         config: &Arc<[u8]>,
     ) -> Result<Self> {
-        let _current = device.make_current()?;
+        let _current = device.primary.make_current()?;
         device.counters.begin()?;
         let mut params = layouts::Enable::new();
-        params.context = device.context.0.cast();
+        params.context = device.primary.context.0.cast();
         if let Err(error) = call!(session.cupti, cuptiRangeProfilerEnable, params) {
             device.counters.end();
             return Err(error);
@@ -97,7 +97,7 @@ impl RangeProfiler {
     /// # Errors
     /// The library's error.
     pub(crate) fn start(&mut self) -> Result<()> {
-        let _current = self.device.make_current()?;
+        let _current = self.device.primary.make_current()?;
         let mut start = layouts::OfProfiler::new();
         start.profiler = self.handle;
         call!(self.cupti(), cuptiRangeProfilerStart, start)?;
@@ -112,7 +112,7 @@ impl RangeProfiler {
     /// # Errors
     /// The library's error.
     pub(crate) fn stop(&mut self) -> Result<bool> {
-        let _current = self.device.make_current()?;
+        let _current = self.device.primary.make_current()?;
         self.counting = false;
         let mut pop = layouts::OfProfiler::new();
         pop.profiler = self.handle;
@@ -128,7 +128,7 @@ impl RangeProfiler {
     /// # Errors
     /// The library's error.
     pub(crate) fn decode(&mut self) -> Result<Option<&[u8]>> {
-        let _current = self.device.make_current()?;
+        let _current = self.device.primary.make_current()?;
         let mut decode = layouts::DecodeData::new();
         decode.profiler = self.handle;
         call!(self.cupti(), cuptiRangeProfilerDecodeData, decode)?;
@@ -146,11 +146,11 @@ impl RangeProfiler {
 impl Drop for RangeProfiler {
     fn drop(&mut self) {
         // A lost device may not answer any more.
-        let is_alive = self.device.check_alive().is_ok();
+        let is_alive = self.device.primary.check_alive().is_ok();
         if is_alive && self.counting {
             let _ = self.stop();
         }
-        if is_alive && let Ok(_current) = self.device.make_current() {
+        if is_alive && let Ok(_current) = self.device.primary.make_current() {
             let mut params = layouts::OfProfiler::new();
             params.profiler = self.handle;
             let _ = call!(self.session.cupti, cuptiRangeProfilerDisable, params);

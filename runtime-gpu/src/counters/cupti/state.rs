@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
+use once_cell::sync::OnceCell;
 use runtime_core::Result;
 
 use crate::context::PrimaryContext;
@@ -23,7 +23,7 @@ pub(crate) struct Gpu {
 /// Part of the state of a context.
 #[derive(Debug, Default)]
 pub(crate) struct CounterState {
-    gpu: Mutex<Option<Arc<Gpu>>>,
+    gpu: OnceCell<Arc<Gpu>>,
     is_counting: AtomicBool,
 }
 
@@ -34,13 +34,11 @@ impl CounterState {
     /// # Errors
     /// The library's error, e.g. without the permission to read counters.
     pub(crate) fn gpu(&self, cupti: &Cupti, device: &PrimaryContext) -> Result<Arc<Gpu>> {
-        let mut gpu = self.gpu.lock();
-        if let Some(gpu) = &*gpu {
-            return Ok(Arc::clone(gpu));
-        }
-        let availability = availability(cupti, device)?;
-        let chip_name = chip_name(cupti, device)?;
-        Ok(Arc::clone(gpu.insert(Arc::new(Gpu { chip_name, availability }))))
+        let gpu = self.gpu.get_or_try_init(|| {
+            let availability = availability(cupti, device)?;
+            Ok(Arc::new(Gpu { chip_name: chip_name(cupti, device)?, availability }))
+        });
+        gpu.map(Arc::clone)
     }
 
     /// Marks the device as counting, until [`end`](Self::end).

@@ -75,8 +75,14 @@ fn words(attribute: &CUlaunchAttribute) -> [u32; 4] {
 fn numbers_are_those_of_the_header() {
     assert_eq!((HOST_MEMORY, COMPUTE_MODE_PROHIBITED, NON_BLOCKING, NO_TIMING), (1, 2, 1, 2));
     assert_eq!((PORTABLE_MAPPED, ATTACH_GLOBAL, LAUNCH_PARAM_BUFFER, LAUNCH_PARAM_BUFFER_SIZE), (3, 1, 1, 2));
-    assert_eq!(device_attribute::MAX_GROUP_SIZE.map(|key| key as u32), [2, 3, 4]);
-    assert_eq!(device_attribute::MAX_GROUPS.map(|key| key as u32), [5, 6, 7]);
-    assert_eq!((device_attribute::CLUSTER_LAUNCH as u32, device_attribute::MEMORY_POOLS as u32), (120, 115));
+    assert_eq!(crate::describe::MAX_GROUP_SIZE.map(|key| key as u32), [2, 3, 4]);
+    assert_eq!(crate::describe::MAX_GROUPS.map(|key| key as u32), [5, 6, 7]);
+    assert_eq!(
+        (
+            CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH as u32,
+            CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED as u32
+        ),
+        (120, 115)
+    );
     assert_eq!(CuResult::CUDA_ERROR_ILLEGAL_ADDRESS, CuResult(700));
 }

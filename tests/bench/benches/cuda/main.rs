@@ -462,25 +462,13 @@ fn pageable(raw: &Raw) {
     let mut address = 0;
     // SAFETY: the out-parameter is writable.
     ok(unsafe { (raw.calls.cuMemAlloc_v2)(&raw mut address, GIB) });
-    let tunings: &[(i64, i64, i64)] = if std::env::var_os("CUDA_BENCH_SWEEP").is_some() {
-        &[
-            (1024, 4, 8),
-            (512, 4, 8),
-            (2048, 4, 8),
-            (4096, 4, 8),
-            (1024, 3, 6),
-            (1024, 6, 12),
-            (1024, 8, 4),
-            (256, 4, 8),
-        ]
+    let tunings: &[(i64, i64)] = if std::env::var_os("CUDA_BENCH_SWEEP").is_some() {
+        &[(1024, 3), (1024, 4), (1024, 6), (1024, 8), (1024, 12), (256, 8), (512, 8), (2048, 8), (4096, 8)]
     } else {
-        &[(1024, 8, 8), (1024, 6, 8), (2048, 8, 8)]
+        &[(1024, 8), (1024, 6), (2048, 8)]
     };
-    for &(slot, up, down) in tunings {
-        let options = Options::new()
-            .with("staging_slot_kib", slot)
-            .with("upload_threads", up)
-            .with("download_threads", down);
+    for &(slot, threads) in tunings {
+        let options = Options::new().with("staging_slot_kib", slot).with("staging_threads", threads);
         let runtime = Runtime::new();
         let device = runtime.open_with("cuda", &options).expect("the device opens");
         let queue = device.queue().expect("a queue opens");
@@ -492,7 +480,11 @@ fn pageable(raw: &Raw) {
             raw.wait(raw.stream);
         };
         let ours = || queue.write(&there, &other).expect("written");
-        rate(&format!("pageable 1 GiB to the device, {up} threads, {slot} KiB"), copies(plain, ours), GIB);
+        rate(
+            &format!("pageable 1 GiB to the device, {threads} threads, {slot} KiB"),
+            copies(plain, ours),
+            GIB,
+        );
         let plain = || {
             // SAFETY: both have 1 GiB.
             ok(unsafe {
@@ -501,7 +493,7 @@ fn pageable(raw: &Raw) {
             raw.wait(raw.stream);
         };
         let ours = || queue.read(&there, &mut other).expect("read");
-        rate(&format!("pageable 1 GiB back, {down} threads, {slot} KiB"), copies(plain, ours), GIB);
+        rate(&format!("pageable 1 GiB back, {threads} threads, {slot} KiB"), copies(plain, ours), GIB);
         assert!(other.iter().all(|&byte| byte == 2), "what was written came back");
     }
 }

@@ -4,19 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtime_core::Result;
-use runtime_core::backend::{Direction, Piece, Pieces, StagingSlots, copy_pieces};
+use runtime_core::backend::{Direction, Piece, Pieces, SHUTDOWN_TIMEOUT, StagingSlots, copy_pieces};
 
+use super::Transfer;
 use crate::driver::{
     CommandBuffer, CommandPool, LogicalDevice, Memory, MemoryLocation, Semaphore, SharedQueue, Submission,
 };
-use crate::staging::Transfer;
 
 /// Slots per thread.
 const SLOTS: usize = 3;
 /// Longest single wait for a slot. Waits repeat; a copy takes only a moment.
 const WAIT_SLICE: Duration = Duration::from_secs(1);
-/// How long ending a thread waits for copies that it did not wait for.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A slot, free again when the semaphore reaches `busy_until`; 0 if it is known to be free.
 #[derive(Debug)]
@@ -40,7 +38,7 @@ pub(crate) struct SlotRing {
 }
 
 impl SlotRing {
-    pub(crate) fn new(logical: &Arc<LogicalDevice>, slot_bytes: usize) -> Result<Self> {
+    pub(super) fn new(logical: &Arc<LogicalDevice>, slot_bytes: usize) -> Result<Self> {
         let shared_queue = logical.least_used_transfer_queue();
         let pool = CommandPool::new(logical, shared_queue.family)?;
         let bytes = slot_bytes as u64;
@@ -57,7 +55,7 @@ impl SlotRing {
 
     /// Copies pieces until none are left, and waits for the copies that were submitted, also after an error, since their memory
     /// may be freed then.
-    pub(crate) fn copy(&mut self, transfer: &Transfer, pieces: &Pieces) -> Result<()> {
+    pub(super) fn copy(&mut self, transfer: &Transfer, pieces: &Pieces) -> Result<()> {
         let copied = copy_pieces(self, transfer, transfer.host.direction(), pieces);
         // If both fail, nothing runs any more.
         let drained = self.wait_for(self.submitted);

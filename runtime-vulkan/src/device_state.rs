@@ -1,37 +1,39 @@
-//! The state that all openings of a device share.
+//! What all openings of a device share, on top of the `VkDevice`.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use once_cell::sync::OnceCell;
 use runtime_core::Result;
+use runtime_core::backend::StagingOptions;
 
 use crate::builtin::Builtins;
-use crate::driver::{CommandPool, LogicalDevice, Semaphore, Submission, warm_up_compiler};
-use crate::staging::{Staging, StagingConfig};
+use crate::driver::{CommandPool, LogicalDevice, Semaphore, Submission, wait_at_exit, warm_up_compiler};
+use crate::staging::Staging;
 use crate::timer::Clock;
 
 /// How long a wait for the warm-up kernel blocks at a time.
 const WAIT_SLICE: Duration = Duration::from_millis(100);
 
-/// An open device.
+/// The state of an open device.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub(crate) struct DeviceState {
     // Declared, and so dropped, before `logical`, which it belongs to.
-    builtins: Mutex<Option<Arc<Builtins>>>,
+    builtins: OnceCell<Arc<Builtins>>,
     /// Set once the driver's compiler has run, if it must run before the program's first kernel.
-    warmed_up: OnceLock<()>,
+    warmed_up: OnceCell<()>,
     pub(crate) staging: Staging,
     pub(crate) clock: Clock,
     pub(crate) logical: Arc<LogicalDevice>,
 }
 
-impl Context {
-    pub(crate) fn new(logical: Arc<LogicalDevice>, config: StagingConfig) -> Self {
+impl DeviceState {
+    pub(crate) fn new(logical: Arc<LogicalDevice>, options: StagingOptions) -> Self {
+        wait_at_exit(&logical);
         let bits = logical.caps.compute_family().map_or(0, |family| family.timestamp_bits);
         let clock = Clock::new(bits, logical.caps.timestamp_period_ns, logical.calibrate().unwrap_or((0, 0)));
-        let (warmed_up, staging) = (OnceLock::new(), Staging::new(config));
-        Self { builtins: Mutex::default(), warmed_up, staging, clock, logical }
+        let (warmed_up, staging) = (OnceCell::new(), Staging::new(options));
+        Self { builtins: OnceCell::new(), warmed_up, staging, clock, logical }
     }
 
     /// Makes the driver's compiler run once, if process exit depends on that.
@@ -39,11 +41,7 @@ impl Context {
     /// # Errors
     /// The driver's error.
     pub(crate) fn warm_up_compiler(&self) -> Result<()> {
-        if self.warmed_up.get().is_none() {
-            warm_up_compiler(&self.logical, || self.run_noop())?;
-            let _ = self.warmed_up.set(());
-        }
-        Ok(())
+        self.warmed_up.get_or_try_init(|| warm_up_compiler(&self.logical, || self.run_noop())).copied()
     }
 
     /// Runs the empty kernel and waits for it.
@@ -80,10 +78,7 @@ impl Context {
     }
 
     fn load_builtins(&self) -> Result<Arc<Builtins>> {
-        let mut builtins = self.builtins.lock();
-        if let Some(builtins) = &*builtins {
-            return Ok(Arc::clone(builtins));
-        }
-        Ok(Arc::clone(builtins.insert(Arc::new(Builtins::load(&self.logical)?))))
+        let builtins = self.builtins.get_or_try_init(|| Builtins::load(&self.logical).map(Arc::new));
+        builtins.map(Arc::clone)
     }
 }
