@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use console::measure_text_width;
-use runtime_harness::row::{ArgumentPlacement, Counts, Measurement, ResourceUsage, Roofline, Validation};
+use runtime_core::{Measurement, Validation};
+use runtime_harness::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline};
 use runtime_harness::{Row, Status};
 
 use super::beside;
@@ -117,12 +118,12 @@ pub(crate) fn headline(text: &str) -> String {
 /// The status of a row that was measured.
 pub(crate) fn status(row: &Row) -> String {
     match &row.validation {
-        Some(Validation::Right(agreement)) if agreement.max_absolute_error == 0.0 => {
+        Some(Validation::Passed(agreement)) if agreement.max_absolute_error == 0.0 => {
             "right (exact)".to_owned()
         }
-        Some(Validation::Right(agreement)) => format!("right (error {:.1e})", agreement.max_absolute_error),
-        Some(Validation::Wrong(mismatch)) => format!("wrong ({} of {})", mismatch.wrong, mismatch.elements),
-        None => "unchecked".to_owned(),
+        Some(Validation::Passed(agreement)) => format!("right (error {:.1e})", agreement.max_absolute_error),
+        Some(Validation::Failed(mismatch)) => format!("wrong ({} of {})", mismatch.wrong, mismatch.elements),
+        Some(Validation::Skipped { .. }) | None => "unchecked".to_owned(),
     }
 }
 
@@ -134,8 +135,8 @@ fn figures(measurement: &Measurement) -> [String; 6] {
     [
         format!("{}{}", duration(statistics.median_ns), interval.unwrap_or_default()),
         duration(statistics.min_ns),
-        rate(measurement.gflops_per_s),
-        rate(measurement.gbytes_per_s),
+        rate(measurement.gflops_per_s()),
+        rate(measurement.gbytes_per_s()),
         format!("{}{}", measurement.clock, if measurement.cold { " (cold)" } else { "" }),
         measurement.calls.to_string(),
     ]
@@ -179,11 +180,11 @@ pub(super) fn note(row: &Row) -> Option<String> {
 fn checked(row: &Row) -> Option<String> {
     let reason = row.reason.as_deref().unwrap_or_default();
     match &row.validation {
-        Some(Validation::Wrong(mismatch)) => {
+        Some(Validation::Failed(mismatch)) => {
             Some(format!("wrong, \"{}\": {reason}", mismatch.name.as_deref().unwrap_or("?")))
         }
-        Some(Validation::Right(_)) => None,
-        None => Some(format!("unchecked: {reason}")),
+        Some(Validation::Passed(_)) => None,
+        Some(Validation::Skipped { .. }) | None => Some(format!("unchecked: {reason}")),
     }
 }
 

@@ -5,6 +5,7 @@
 
 /// Statistics of samples, in nanoseconds. Every number is finite.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Statistics {
     /// The shortest sample: the least disturbed one.
     pub min_ns: f64,
@@ -52,10 +53,11 @@ impl Statistics {
     }
 
     /// The distance from the median to the farther end of its confidence interval, divided by the median; `None` without
-    /// an interval.
+    /// an interval or a measurable time.
     #[must_use]
     pub fn median_uncertainty(&self) -> Option<f64> {
-        self.median_ci95_ns.map(|interval| relative_uncertainty(self.median_ns, interval))
+        let interval = self.median_ci95_ns.filter(|_| self.median_ns > 0.0)?;
+        Some(relative_uncertainty(self.median_ns, interval))
     }
 }
 

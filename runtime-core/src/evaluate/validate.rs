@@ -56,6 +56,8 @@ impl Tolerance {
 
 /// The result of a validation.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(untagged))]
 pub enum Validation {
     /// Every element of every reference is within its tolerance.
     Passed(Agreement),
@@ -66,6 +68,12 @@ pub enum Validation {
         /// The reason.
         reason: String,
     },
+}
+
+impl Default for Validation {
+    fn default() -> Self {
+        Self::Skipped { reason: "nothing is known of it".to_owned() }
+    }
 }
 
 impl Validation {
@@ -84,39 +92,55 @@ impl Validation {
 
 /// How closely correct outputs agree with their references.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Agreement {
     /// Number of elements compared, over all outputs.
     pub elements: usize,
     /// The largest absolute error.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "null_is_infinite"))]
     pub max_absolute_error: f64,
 }
 
 /// How an output differs from its reference.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Mismatch {
     /// Index of the argument.
+    #[cfg_attr(feature = "serde", serde(rename = "argument"))]
     pub arg: usize,
+    /// Its name, if the caller has set it: kernels do not name their arguments.
+    pub name: Option<String>,
+    /// Total number of elements.
+    pub elements: usize,
+    /// Number of elements that exceed their tolerance.
+    pub wrong: usize,
+    /// Number of wrong elements that still hold the poison, i.e. that the kernel never wrote.
+    pub unwritten: usize,
     /// Index of the worst element: the one that exceeds its tolerance by the largest factor.
+    #[cfg_attr(feature = "serde", serde(rename = "worst_index"))]
     pub index: Vec<usize>,
     /// The actual element, as text: JSON has no NaN and loses the precision of large integers.
     pub actual: String,
     /// The expected element.
     pub expected: String,
     /// Absolute error of that element; infinite if either is not finite.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "null_is_infinite"))]
     pub absolute_error: f64,
     /// Absolute error divided by the magnitude of the expected element; infinite if that is zero.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "null_is_infinite"))]
     pub relative_error: f64,
-    /// Number of elements that exceed their tolerance.
-    pub wrong: usize,
-    /// Total number of elements.
-    pub elements: usize,
-    /// Number of wrong elements that still hold the poison, i.e. that the kernel never wrote.
-    pub unwritten: usize,
+}
+
+/// JSON has no infinity; `null` stands for it.
+#[cfg(feature = "serde")]
+fn null_is_infinite<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
+    let value: Option<f64> = serde::Deserialize::deserialize(deserializer)?;
+    Ok(value.unwrap_or(f64::INFINITY))
 }
 
 impl std::fmt::Display for Mismatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { arg, index, actual, expected, absolute_error, relative_error, wrong, elements, unwritten } =
+        let Self { arg, index, actual, expected, absolute_error, relative_error, wrong, elements, unwritten, .. } =
             self;
         write!(f, "argument {arg}: {wrong} of {elements} elements are wrong")?;
         if *unwritten > 0 {
@@ -259,6 +283,7 @@ fn compare(
     let relative_error = error.absolute_error / expected_element.magnitude();
     Err(Box::new(Mismatch {
         arg,
+        name: None,
         index: unravel(position, expected.shape()),
         actual: element(actual).text(dtype),
         expected: expected_element.text(dtype),

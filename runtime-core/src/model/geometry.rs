@@ -282,6 +282,7 @@ impl<G: Into<Dim3>, S: Into<Dim3>> From<(G, S)> for LaunchConfig {
 /// [`Kernel::occupancy`](crate::Kernel::occupancy). A cooperative launch is limited to `groups` times the
 /// number of compute units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Occupancy {
     /// Groups that are resident on one compute unit at the same time.
     pub groups: u32,

@@ -4,28 +4,31 @@ use crate::{Access, ArgKind, DType};
 
 /// Properties of a kernel; `None` for those that the driver does not report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KernelInfo {
     /// Registers per work-item.
     pub registers: Option<u32>,
     /// Bytes spilled to memory per work-item.
     pub spilled_bytes: Option<u32>,
+    /// Bytes of private memory per work-item, including spills.
+    pub private_bytes: Option<u32>,
     /// Bytes of work-group memory that the code declares.
     pub shared_bytes: Option<u32>,
     /// Maximum number of work-items in a group of this kernel.
     pub max_group_items: Option<u32>,
-    /// Group size fixed by the code.
-    pub group_size: Option<[u32; 3]>,
-    /// The parameters, if the code describes them.
-    pub params: Option<Vec<Param>>,
+    /// The group size should be a multiple of this number.
+    pub preferred_multiple: Option<u32>,
     /// Version of the instruction set that the code targets, in the driver's numbering: 90 for CUDA's
     /// `sm_90`.
     pub binary_version: Option<u32>,
     /// Version of the virtual instruction set that it was compiled from: 90 for CUDA's `compute_90`.
     pub virtual_version: Option<u32>,
-    /// The group size should be a multiple of this number.
-    pub preferred_multiple: Option<u32>,
-    /// Bytes of private memory per work-item, including spills.
-    pub private_bytes: Option<u32>,
+    /// Group size fixed by the code.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub group_size: Option<[u32; 3]>,
+    /// The parameters, if the code describes them.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub params: Option<Vec<Param>>,
 }
 
 impl KernelInfo {
@@ -80,6 +83,7 @@ pub struct Register {
 
 /// Bytes of an image, by kind of section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ImageSizes {
     /// Code.
     pub code_bytes: u64,

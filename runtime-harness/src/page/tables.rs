@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use runtime_core::{Measurement, Validation};
 use serde_json::Value;
 
 use super::escape::escaped;
 use crate::peak::{Figure, Peak, Subject};
 use crate::report::Report;
-use crate::row::{ArgumentPlacement, Counts, Measurement, ResourceUsage, Roofline, Row, Validation};
+use crate::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline, Row};
 
 /// A cell with its class; the content is escaped.
 pub(super) fn cell(text: &mut String, class: &str, content: &str) {
@@ -98,8 +99,8 @@ fn figures(text: &mut String, row: &Row, measurement: &Measurement) {
     let interval = uncertainty(statistics.median_ns, statistics.median_ci95_ns);
     cell(text, "number", &format!("{}{interval}", duration(statistics.median_ns)));
     cell(text, "number", &duration(statistics.min_ns));
-    cell(text, "number", &rate(measurement.gflops_per_s));
-    cell(text, "number", &rate(measurement.gbytes_per_s));
+    cell(text, "number", &rate(measurement.gflops_per_s()));
+    cell(text, "number", &rate(measurement.gbytes_per_s()));
     cell(text, "", &row.roofline.as_ref().map_or_else(|| "—".to_owned(), Roofline::text));
     cell(text, "clock", &format!("{}{}", measurement.clock, if measurement.cold { " (cold)" } else { "" }));
     cell(text, "number", &format!("{} × {}", measurement.samples_ns.len(), measurement.number));
@@ -160,22 +161,23 @@ pub(super) fn validation(rows: &[Row]) -> String {
         cell(&mut text, "", &row.device);
         cell(&mut text, &format!("status {}", row.status.name()), row.status.name());
         let found = match validation {
-            Validation::Right(agreement) => {
+            Validation::Passed(agreement) => {
                 format!(
                     "{} elements, largest absolute error {:e}",
                     agreement.elements, agreement.max_absolute_error
                 )
             }
-            Validation::Wrong(mismatch) => format!(
+            Validation::Failed(mismatch) => format!(
                 "{} of {} elements of \"{}\" are wrong, {} of them never written; worst at {:?}: {} instead of {}",
                 mismatch.wrong,
                 mismatch.elements,
                 mismatch.name.as_deref().unwrap_or("?"),
                 mismatch.unwritten,
-                mismatch.worst_index,
+                mismatch.index,
                 mismatch.actual,
                 mismatch.expected
             ),
+            Validation::Skipped { reason } => reason.clone(),
         };
         cell(&mut text, "", &found);
         text.push_str("</tr>\n");

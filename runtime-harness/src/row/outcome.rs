@@ -1,9 +1,9 @@
 //! How an evaluation ended.
 
-use runtime_core::{Error, ErrorKind};
+use runtime_core::{Error, ErrorKind, Mismatch};
 use serde::{Deserialize, Serialize};
 
-use super::{Mismatch, is_skipped};
+use super::is_skipped;
 
 /// How an evaluation ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
