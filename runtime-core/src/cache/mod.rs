@@ -10,7 +10,6 @@ mod encoding;
 mod entry;
 mod environment;
 mod eviction;
-mod fusion_plan;
 #[cfg(feature = "http-cache")]
 mod http;
 mod in_flight;
@@ -21,6 +20,7 @@ mod maintenance;
 mod notes;
 mod numbers_file;
 mod options;
+mod plan_encoding;
 mod shared;
 mod store;
 mod totals;
@@ -40,12 +40,12 @@ use layers::Layers;
 use totals::ProcessTotals;
 
 pub(crate) use code::{CacheOutcome, CachedCode};
-pub(crate) use fusion_plan::{Relied, decode_plan, encode_plan};
 pub(crate) use key::Key;
 pub(crate) use key::KeyBuilder;
 pub use maintenance::{CacheEntryInfo, CacheUsage, DamagedEntry, PruneOptions, VerifyReport};
 pub use notes::Notes;
 pub use options::{CacheAccess, CacheOptions, DumpOptions, DumpStage, parse_byte_count};
+pub(crate) use plan_encoding::{Relied, decode_plan, encode_plan};
 pub use shared::SharedStore;
 pub use totals::{LoadTotals, StageTotals};
 

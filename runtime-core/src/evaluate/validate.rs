@@ -140,8 +140,18 @@ fn null_is_infinite<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::r
 
 impl std::fmt::Display for Mismatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { arg, index, actual, expected, absolute_error, relative_error, wrong, elements, unwritten, .. } =
-            self;
+        let Self {
+            arg,
+            index,
+            actual,
+            expected,
+            absolute_error,
+            relative_error,
+            wrong,
+            elements,
+            unwritten,
+            ..
+        } = self;
         write!(f, "argument {arg}: {wrong} of {elements} elements are wrong")?;
         if *unwritten > 0 {
             write!(f, " ({unwritten} were never written)")?;

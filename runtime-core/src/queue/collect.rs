@@ -143,11 +143,11 @@ impl Queue {
         timeline.check_healthy()?;
         real.timeline.check_healthy()?;
         let last = timeline.last_submitted();
-        let (ticket, holds_last) = (last + 1, last != 0 && timeline.is_event_held(last));
-        collector.list.push((ticket, kernel, config), args.clone(), waits, (is_tracked, holds_last));
+        let (ticket, watches_last) = (last + 1, last != 0 && timeline.is_watched(last));
+        collector.list.push((ticket, kernel, config), args.clone(), waits, (is_tracked, watches_last));
         timeline.set_last_submitted(ticket);
         hazards.record(Use { queue: timeline.id, ticket });
-        timeline.event_held(ticket);
+        timeline.watch(ticket);
         Ok(Attempt::Listed(ticket))
     }
 }

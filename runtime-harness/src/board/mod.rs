@@ -19,9 +19,7 @@ use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::evaluate::{Evaluated, running};
 use crate::job::Job;
-use crate::row::{
-    CounterValue, Counts, ImageUsage, Outcome, Phase, Row, StackUsage, error_text,
-};
+use crate::row::{CounterValue, Counts, ImageUsage, Outcome, Phase, Row, StackUsage, error_text};
 use crate::settings::Settings;
 use check::Check;
 use program::Program;

@@ -17,9 +17,7 @@ const COLUMNS: [Column; 42] = [
     ("device_arch", |row| device_text(row, "arch")),
     ("status", |row| Some(row.status.name().to_owned())),
     ("reason", |row| row.reason.clone()),
-    ("clock", |row| {
-        measured(row, |it| Some(it.clock)).or_else(|| counted(row, |it| Some(it.clock.clone())))
-    }),
+    ("clock", |row| measured(row, |it| Some(it.clock)).or_else(|| counted(row, |it| Some(it.clock.clone())))),
     ("cold", |row| measured(row, |it| Some(it.cold))),
     ("samples", |row| {
         measured(row, |it| Some(it.samples_ns.len())).or_else(|| counted(row, |it| Some(it.samples.len())))

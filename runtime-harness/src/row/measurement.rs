@@ -21,10 +21,7 @@ impl<'m> WithRates<'m> {
     }
 }
 
-pub(super) fn with_rates<S: Serializer>(
-    measurement: &Measurement,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+pub(super) fn with_rates<S: Serializer>(measurement: &Measurement, serializer: S) -> Result<S::Ok, S::Error> {
     WithRates::of(measurement).serialize(serializer)
 }
 
