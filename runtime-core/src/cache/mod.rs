@@ -20,7 +20,6 @@ mod maintenance;
 mod notes;
 mod numbers_file;
 mod options;
-mod plan_encoding;
 mod shared;
 mod store;
 mod totals;
@@ -40,12 +39,12 @@ use layers::Layers;
 use totals::ProcessTotals;
 
 pub(crate) use code::{CacheOutcome, CachedCode};
+pub(crate) use encoding::{Relied, decode_plan, encode_plan};
 pub(crate) use key::Key;
 pub(crate) use key::KeyBuilder;
 pub use maintenance::{CacheEntryInfo, CacheUsage, DamagedEntry, PruneOptions, VerifyReport};
 pub use notes::Notes;
 pub use options::{CacheAccess, CacheOptions, DumpOptions, DumpStage, parse_byte_count};
-pub(crate) use plan_encoding::{Relied, decode_plan, encode_plan};
 pub use shared::SharedStore;
 pub use totals::{LoadTotals, StageTotals};
 

@@ -3,14 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{DeviceInfo, DeviceKind, Error, ErrorKind, Result, abi, did_you_mean};
 
 /// The clock that a time was measured with.
 ///
 /// The same kernel has a different time by each clock. None is wrong: they answer different questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// Device timestamps around each kernel: the kernel's own time, plus the overhead of the timestamps,
     /// which shows for short kernels.

@@ -1,13 +1,14 @@
 //! The result of an evaluation.
 
+use serde::{Deserialize, Serialize};
+
 use super::timed_window::QueueTarget;
 use super::timing_loop::Samples;
 use super::{Clock, Statistics, Timing, Validation};
 use crate::{Error, ErrorKind, Result, ThrottleReasons};
 
 /// The cost of one kernel call, as stated by the caller.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Floating-point operations.
     pub flops: Option<f64>,
@@ -27,8 +28,7 @@ impl Cost {
 }
 
 /// The result of a timed evaluation: every sample, their statistics, and how they were measured.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// The clock that the samples were measured with.
     pub clock: Clock,
@@ -56,10 +56,10 @@ pub struct Measurement {
     /// The part of the samples spent in transfers, if arguments are on the host.
     pub transfer: Option<Transfer>,
     /// The cost of one call.
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub cost: Cost,
     /// The result of the validation. It is written elsewhere, if at all: a measurement that is read has none.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     pub validation: Validation,
 }
 
@@ -90,21 +90,19 @@ impl Measurement {
 }
 
 /// Samples during which the device lowered its clocks because of heat or the power supply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttled {
     /// Samples that were thrown away and measured again.
     pub remeasured: usize,
     /// Samples of the measurement: it went on for too long, or the budget was spent.
     pub kept: usize,
     /// All reasons that were reported, harmless ones included.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     pub reasons: ThrottleReasons,
 }
 
 /// Transfers of arguments between host and device, by the host's clock.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Transfer {
     /// Bytes uploaded per call.

@@ -3,9 +3,10 @@
 //! Times are not normally distributed: noise only ever adds time. The median and the minimum are therefore
 //! more informative than the mean, and the confidence interval of the median assumes no distribution.
 
+use serde::{Deserialize, Serialize};
+
 /// Statistics of samples, in nanoseconds. Every number is finite.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     /// The shortest sample: the least disturbed one.
     pub min_ns: f64,

@@ -2,6 +2,7 @@
 //! write are detected.
 
 use half::{bf16, f16};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Access, DType, DTypeClass, Error, HostArray, Result};
 
@@ -55,9 +56,8 @@ impl Tolerance {
 }
 
 /// The result of a validation.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(untagged))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
 pub enum Validation {
     /// Every element of every reference is within its tolerance.
     Passed(Agreement),
@@ -91,22 +91,20 @@ impl Validation {
 }
 
 /// How closely correct outputs agree with their references.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
     /// Number of elements compared, over all outputs.
     pub elements: usize,
     /// The largest absolute error.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "null_is_infinite"))]
+    #[serde(deserialize_with = "null_is_infinite")]
     pub max_absolute_error: f64,
 }
 
 /// How an output differs from its reference.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mismatch {
     /// Index of the argument.
-    #[cfg_attr(feature = "serde", serde(rename = "argument"))]
+    #[serde(rename = "argument")]
     pub arg: usize,
     /// Its name, if the caller has set it: kernels do not name their arguments.
     pub name: Option<String>,
@@ -117,25 +115,23 @@ pub struct Mismatch {
     /// Number of wrong elements that still hold the poison, i.e. that the kernel never wrote.
     pub unwritten: usize,
     /// Index of the worst element: the one that exceeds its tolerance by the largest factor.
-    #[cfg_attr(feature = "serde", serde(rename = "worst_index"))]
+    #[serde(rename = "worst_index")]
     pub index: Vec<usize>,
     /// The actual element, as text: JSON has no NaN and loses the precision of large integers.
     pub actual: String,
     /// The expected element.
     pub expected: String,
     /// Absolute error of that element; infinite if either is not finite.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "null_is_infinite"))]
+    #[serde(deserialize_with = "null_is_infinite")]
     pub absolute_error: f64,
     /// Absolute error divided by the magnitude of the expected element; infinite if that is zero.
-    #[cfg_attr(feature = "serde", serde(deserialize_with = "null_is_infinite"))]
+    #[serde(deserialize_with = "null_is_infinite")]
     pub relative_error: f64,
 }
 
 /// JSON has no infinity; `null` stands for it.
-#[cfg(feature = "serde")]
-fn null_is_infinite<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
-    let value: Option<f64> = serde::Deserialize::deserialize(deserializer)?;
-    Ok(value.unwrap_or(f64::INFINITY))
+fn null_is_infinite<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
 }
 
 impl std::fmt::Display for Mismatch {

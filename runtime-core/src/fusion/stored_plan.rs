@@ -10,7 +10,7 @@ use crate::timeline::open_device::OpenDevice;
 use crate::{FusionPlan, Lowering};
 
 /// The version of the format of keys and plans.
-const VERSION: &[u8] = b"fusion plan 2\n";
+const VERSION: &[u8] = b"fusion plan 3\n";
 
 /// Where the plan of a run is stored.
 pub(super) struct PlanNote {

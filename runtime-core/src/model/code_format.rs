@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 /// The format of a module's code. An open set: backends may define their own formats.
 ///
 /// | accepted by | formats |
@@ -17,7 +19,7 @@ use std::path::Path;
 ///
 /// [`DeviceInfo::formats`](crate::DeviceInfo::formats) lists the formats that a device accepts, in order of
 /// preference.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CodeFormat(Cow<'static, str>);
 
 #[expect(missing_docs, reason = "the names are self-explanatory")]

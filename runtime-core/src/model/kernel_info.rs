@@ -1,10 +1,11 @@
 //! Properties of kernels, and results of embedded runs.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Access, ArgKind, DType};
 
 /// Properties of a kernel; `None` for those that the driver does not report.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelInfo {
     /// Registers per work-item.
     pub registers: Option<u32>,
@@ -24,10 +25,10 @@ pub struct KernelInfo {
     /// Version of the virtual instruction set that it was compiled from: 90 for CUDA's `compute_90`.
     pub virtual_version: Option<u32>,
     /// Group size fixed by the code.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_size: Option<[u32; 3]>,
     /// The parameters, if the code describes them.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Vec<Param>>,
 }
 
@@ -43,7 +44,7 @@ impl KernelInfo {
 }
 
 /// A kernel parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Param {
     /// The kind of argument that it takes.
     pub kind: ArgKind,
@@ -82,8 +83,7 @@ pub struct Register {
 }
 
 /// Bytes of an image, by kind of section.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageSizes {
     /// Code.
     pub code_bytes: u64,
