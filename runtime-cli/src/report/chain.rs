@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use runtime_core::{Measurement, Validation};
 use runtime_harness::Row;
+use runtime_harness::number_format::{duration, significant, uncertainty};
 use runtime_harness::row::{ChainRun, Fusion, TensorCheck};
 
-use super::number_format::{duration, significant, uncertainty};
 use super::table::headline;
 
 /// The lines of a row; the first one begins with the links.

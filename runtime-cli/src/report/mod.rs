@@ -3,11 +3,10 @@
 mod beside;
 mod chain;
 mod markdown;
-mod number_format;
 mod sink;
 mod table;
 
 pub(crate) use markdown::{Notes, escaped};
-pub(crate) use number_format::{count, duration, significant, uncertainty};
+pub(crate) use runtime_harness::number_format::{count, duration, significant, uncertainty};
 pub(crate) use sink::{Format, Reports, Sink};
 pub(crate) use table::{Columns, headline, status};

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use console::measure_text_width;
 use runtime_core::{Measurement, Validation};
+use runtime_harness::number_format::{count, duration, significant, uncertainty};
 use runtime_harness::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline};
 use runtime_harness::{Row, Status};
 
 use super::beside;
-use super::number_format::{count, duration, significant, uncertainty};
 
 pub(super) const HEADER: [&str; 9] =
     ["kernel", "device", "status", "median", "min", "GFLOP/s", "GB/s", "clock", "calls"];

@@ -80,6 +80,15 @@ pub enum ClockChoice {
     Use(Clock),
 }
 
+impl fmt::Display for ClockChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Use(clock) => clock.fmt(f),
+        }
+    }
+}
+
 impl From<Clock> for ClockChoice {
     fn from(clock: Clock) -> Self {
         Self::Use(clock)

@@ -51,16 +51,6 @@ pub(crate) trait TimingTarget: Send {
     fn empty_window(&mut self, number: u64) -> impl Future<Output = Result<Option<f64>>> + Send;
 }
 
-impl<T: TimingTarget> super::throttling::ThrottleSource for T {
-    fn now_ns(&mut self) -> u64 {
-        TimingTarget::now_ns(self)
-    }
-
-    fn throttle_reasons(&mut self) -> Option<ThrottleReasons> {
-        TimingTarget::throttle_reasons(self)
-    }
-}
-
 /// A timed window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Window {

@@ -70,31 +70,16 @@ impl fmt::Display for OptionValue {
     }
 }
 
-impl From<bool> for OptionValue {
-    fn from(value: bool) -> Self {
-        Self::Flag(value)
-    }
+macro_rules! values {
+    ($($ty:ty => $kind:ident),*) => {$(
+        impl From<$ty> for OptionValue {
+            fn from(value: $ty) -> Self {
+                Self::$kind(value.into())
+            }
+        }
+    )*};
 }
-impl From<i64> for OptionValue {
-    fn from(value: i64) -> Self {
-        Self::Integer(value)
-    }
-}
-impl From<f64> for OptionValue {
-    fn from(value: f64) -> Self {
-        Self::Number(value)
-    }
-}
-impl From<&str> for OptionValue {
-    fn from(value: &str) -> Self {
-        Self::Text(value.to_owned())
-    }
-}
-impl From<String> for OptionValue {
-    fn from(value: String) -> Self {
-        Self::Text(value)
-    }
-}
+values!(bool => Flag, i64 => Integer, f64 => Number, &str => Text, String => Text);
 
 /// An ordered list of options. A repeated key forms a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

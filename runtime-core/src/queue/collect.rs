@@ -12,12 +12,12 @@ use crate::timeline::hazards::{Dependencies, PROMOTED, Use};
 use crate::timeline::virtual_queue::Cause;
 use crate::{Access, Arg, Kernel, LaunchConfig, Queue, Result};
 
-/// What a virtual queue does with its launches.
+/// What a virtual queue does with its launches. `fusion` implements it once; it is a trait because `fusion` lies above `queue`.
 pub(crate) trait Completion: fmt::Debug + Send + Sync {
     /// The most launches that are listed.
     fn limit(&self) -> usize;
 
-    /// Whether the program said that nobody reads this memory after the list.
+    /// Whether the program has said that this memory is not read after the list.
     fn promises(&self, buffer: &Buffer) -> bool;
 
     /// Completes the list of `queue`, which is full. Called without any lock.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::timeline::DeviceRef;
+use crate::timeline::DeviceServices;
 use crate::timeline::event::Event;
 use crate::timeline::event::host_job::HostJob;
 use crate::timeline::event::retained::Retained;

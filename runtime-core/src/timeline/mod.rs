@@ -92,7 +92,9 @@ fn wrong_progress(progress: Progress, submitted: u64) -> Error {
 }
 
 /// What timelines, events and the wait thread need of an open device. A strong reference keeps it open.
-pub(crate) trait DeviceRef: fmt::Debug + Send + Sync {
+///
+/// `OpenDevice` implements it once; it is a trait so that this module does not import `open_device`, which is made of timelines.
+pub(crate) trait DeviceServices: fmt::Debug + Send + Sync {
     fn state(&self) -> &DeviceState;
 
     /// Marks the device as lost, and fails all work in flight.
@@ -147,7 +149,7 @@ pub(crate) struct Timeline {
     /// Number of `edges`, readable without their lock.
     edge_count: AtomicUsize,
     pub(crate) calls: QueueCalls,
-    pub(crate) device: Weak<dyn DeviceRef>,
+    pub(crate) device: Weak<dyn DeviceServices>,
     /// Address of the device's state, to recognise it; unique because `device` keeps the allocation.
     device_address: usize,
     name: String,
@@ -173,7 +175,12 @@ unsafe impl Send for Timeline {}
 unsafe impl Sync for Timeline {}
 
 impl Timeline {
-    pub(crate) fn new(id: u64, handle: Handle, device: Weak<dyn DeviceRef>, state: &DeviceState) -> Self {
+    pub(crate) fn new(
+        id: u64,
+        handle: Handle,
+        device: Weak<dyn DeviceServices>,
+        state: &DeviceState,
+    ) -> Self {
         Self {
             id,
             handle,

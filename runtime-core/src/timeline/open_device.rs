@@ -21,7 +21,7 @@ use crate::timeline::host_pool::HostPool;
 use crate::timeline::queue_table::{QueueStatus, QueueTable};
 use crate::timeline::virtual_queue::Unsubmitted;
 use crate::timeline::wait_thread::WaitThread;
-use crate::timeline::{DeviceRef, LAST_PAUSE, LAST_TRIES, Timeline};
+use crate::timeline::{DeviceServices, LAST_PAUSE, LAST_TRIES, Timeline};
 use crate::{DeviceInfo, Error, ErrorKind, QueueOptions, Result, ThrottleReasons};
 
 /// How long closing a device waits for work in flight before it leaks the device.
@@ -64,7 +64,7 @@ impl Deref for OpenDevice {
     }
 }
 
-impl DeviceRef for OpenDevice {
+impl DeviceServices for OpenDevice {
     fn state(&self) -> &DeviceState {
         &self.state
     }

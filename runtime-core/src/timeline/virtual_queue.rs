@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::{DeviceRef, Timeline};
+use super::{DeviceServices, Timeline};
 use crate::Result;
 use crate::timeline::device_state::DeviceState;
 
@@ -52,7 +52,8 @@ impl fmt::Display for Cause {
     }
 }
 
-/// The submissions of a virtual queue that the driver does not have.
+/// The submissions of a virtual queue that the driver does not have. `FusionList` implements it once; it is a trait because `queue`
+/// lies above `timeline`.
 pub(crate) trait Unsubmitted: fmt::Debug + Send + Sync {
     /// Submits all of them as they are, in order, and resolves their tickets. Call it without any lock.
     fn submit_all(&self, timeline: &Timeline, cause: Cause);
@@ -124,7 +125,7 @@ impl Timeline {
         id: u64,
         real: &Arc<Self>,
         list: Arc<dyn Unsubmitted>,
-        device: Weak<dyn DeviceRef>,
+        device: Weak<dyn DeviceServices>,
         state: &DeviceState,
     ) -> Self {
         let own = VirtualQueue { real: real.clone(), list, tickets: Mutex::default() };

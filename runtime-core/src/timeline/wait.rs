@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::virtual_queue::{Cause, Location};
-use super::{CLOSED, DeviceRef, LAST_PAUSE, LAST_TRIES, OPEN, Timeline, host_pool};
+use super::{CLOSED, DeviceServices, LAST_PAUSE, LAST_TRIES, OPEN, Timeline, host_pool};
 use crate::{Error, ErrorKind, Result};
 
 /// The longest single wait in a backend.
@@ -78,7 +78,7 @@ impl Timeline {
 
     /// Waits until the device has released host memory that is borrowed for `ticket`. A device that cannot be polled is
     /// declared lost.
-    pub(crate) fn wait_host_memory_released(self: &Arc<Self>, ticket: u64, device: &dyn DeviceRef) {
+    pub(crate) fn wait_host_memory_released(self: &Arc<Self>, ticket: u64, device: &dyn DeviceServices) {
         for _ in 0..LAST_TRIES {
             match self.wait_ended(ticket, None) {
                 Ok(()) => return,
