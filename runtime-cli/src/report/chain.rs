@@ -5,9 +5,7 @@ use std::fmt::Write;
 use runtime_core::{Measurement, Validation};
 use runtime_harness::Row;
 use runtime_harness::number_format::{duration, significant, uncertainty};
-use runtime_harness::row::{ChainRun, Fusion, TensorCheck};
-
-use super::table::headline;
+use runtime_harness::row::{ChainRun, Fusion, TensorCheck, headline};
 
 /// The lines of a row; the first one begins with the links.
 pub(super) fn text(row: &Row, is_first: bool) -> String {

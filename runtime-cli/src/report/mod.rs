@@ -8,5 +8,6 @@ mod table;
 
 pub(crate) use markdown::{Notes, escaped};
 pub(crate) use runtime_harness::number_format::{count, duration, significant, uncertainty};
+pub(crate) use runtime_harness::row::headline;
 pub(crate) use sink::{Format, Reports, Sink};
-pub(crate) use table::{Columns, headline, status};
+pub(crate) use table::{Columns, status};

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use console::measure_text_width;
 use runtime_core::{Measurement, Validation};
 use runtime_harness::number_format::{count, duration, significant, uncertainty};
-use runtime_harness::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline};
+use runtime_harness::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline, headline};
 use runtime_harness::{Row, Status};
 
 use super::beside;
@@ -106,15 +106,6 @@ pub(super) fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
-/// The most informative line of an error: a compiler's first error, which notes and warnings may precede.
-pub(crate) fn headline(text: &str) -> String {
-    let is_error = |line: &&str| line.contains(": error:") || line.contains(": fatal error:");
-    let found = text.lines().find(is_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
-    // Control characters in compiler output or a file name could reprogram the terminal.
-    let clean = |c: char| if c.is_control() { ' ' } else { c };
-    found.unwrap_or_default().chars().map(clean).collect::<String>().trim().to_owned()
-}
-
 /// The status of a row that was measured.
 pub(crate) fn status(row: &Row) -> String {
     match &row.validation {
@@ -198,14 +189,6 @@ mod tests {
         let cells = ["μ", "host:0", "right (exact)", "1 ns"].map(str::to_owned);
         assert_eq!(columns.line(&cells), "μ       host:0     right (exact)          1 ns\n");
         assert_eq!(columns.header().find("device"), Some(8));
-    }
-
-    #[test]
-    fn the_headline_is_the_compilers_first_error() {
-        let log =
-            "k.c: In function 'f':\nk.c:1:2: warning: x\nk.c:1:20: error: 'u' undeclared\nexit status: 1: cc";
-        assert_eq!(headline(log), "k.c:1:20: error: 'u' undeclared");
-        assert_eq!(headline("x: 8 bytes\x1b[2J"), "x: 8 bytes [2J");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::tensor::layout::checked_bytes;
 use crate::{DType, Element, Error, ErrorKind, Result};
 
 /// Alignment of host memory: at least a cache line on any machine, and enough for vector code and DMA engines.
@@ -39,7 +38,7 @@ impl HostArray {
     /// `InvalidArgument` if the size in bytes overflows; `OutOfMemory` (never an abort) if the allocation
     /// fails.
     pub fn new(dtype: DType, shape: &[usize]) -> Result<Self> {
-        let len_bytes = checked_bytes(dtype, shape)?;
+        let len_bytes = byte_count(dtype, shape)?;
         let blocks = bytemuck::allocation::try_zeroed_slice_box(len_bytes.div_ceil(ALIGNMENT_BYTES));
         let blocks = blocks.map_err(|()| {
             Error::new(
@@ -63,7 +62,7 @@ impl HostArray {
     /// # Errors
     /// `InvalidArgument` unless `bytes` has the size that `dtype` and `shape` need; as [`HostArray::new`].
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Self> {
-        let needed = checked_bytes(dtype, shape)?;
+        let needed = byte_count(dtype, shape)?;
         if bytes.len() != needed {
             return Err(Error::invalid(format!(
                 "data has {} bytes, but {dtype} {shape:?} needs {needed}",
@@ -153,6 +152,18 @@ impl PartialEq for HostArray {
     fn eq(&self, other: &Self) -> bool {
         (self.dtype, &self.shape, self.bytes()) == (other.dtype, &other.shape, other.bytes())
     }
+}
+
+fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    // Rust objects, and pointer arithmetic in C, are limited to `isize::MAX` bytes.
+    shape
+        .iter()
+        .try_fold(dtype.bytes(), |bytes, &extent| bytes.checked_mul(extent))
+        .filter(|&bytes| isize::try_from(bytes).is_ok())
+        .ok_or_else(|| Error::invalid(format!("the size in bytes of {dtype} {shape:?} overflows")))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::escape::escaped;
 use crate::number_format::{count, duration, significant, uncertainty};
 use crate::peak::{Figure, Peak, Subject};
 use crate::report::Report;
-use crate::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline, Row};
+use crate::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline, Row, headline};
 
 /// A cell with its class; the content is escaped.
 pub(super) fn cell(text: &mut String, class: &str, content: &str) {
@@ -59,15 +59,9 @@ pub(super) fn results(rows: &[Row]) -> String {
             (Some(measurement), _) => figures(&mut text, row, measurement),
             (None, Some(counts)) => counted(&mut text, counts),
             (None, None) => {
-                let reason = row.reason.as_deref().unwrap_or_default();
-                // A compiler's first error says most; notes below the table have the rest.
-                let mut lines = reason.lines().filter(|line| !line.trim().is_empty());
-                let first = lines
-                    .clone()
-                    .find(|line| line.contains("error:"))
-                    .or_else(|| lines.next())
-                    .unwrap_or_default();
-                let _ = write!(text, "<td colspan=\"7\">{}</td>", escaped(first));
+                // Notes below the table have the rest.
+                let first = headline(row.reason.as_deref().unwrap_or_default());
+                let _ = write!(text, "<td colspan=\"7\">{}</td>", escaped(&first));
             }
         }
         text.push_str("</tr>\n");
