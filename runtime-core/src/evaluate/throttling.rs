@@ -1,7 +1,7 @@
 //! Samples that the device took at lowered clocks are measured again.
 
 use super::Throttled;
-use super::timing_loop::TimingTarget;
+use super::timing_target::TimingTarget;
 
 /// The readings together take at most one part in so many of the time. A reading covers the samples since the last one.
 const MIN_INTERVAL_IN_READINGS: u64 = 50;
