@@ -254,12 +254,16 @@ impl Row {
         self.measurement.is_some() || self.counts.is_some()
     }
 
+    /// Whether a device string means its device. A target without an index means the first device.
+    #[must_use]
+    pub fn is_on(&self, device: &str) -> bool {
+        self.device == device || self.device.strip_suffix(":0") == Some(device)
+    }
+
     /// Whether it is the result of evaluating `spec` with these settings on the device.
     #[must_use]
     pub fn is_of(&self, spec: &Spec, settings: &Settings, device: &str) -> bool {
-        // A target without an index means the first device.
-        let is_device = self.device == device || self.device.strip_suffix(":0") == Some(device);
-        is_device
+        self.is_on(device)
             && self.spec == spec.path.display().to_string()
             && self.kernel == KernelIdentity::of(spec)
             && self.settings == settings.effective()
