@@ -126,7 +126,7 @@ fn target_json(target: &Target, telemetry_of: Option<&Runtime>) -> Value {
 
 fn with_telemetry(mut device: Value, telemetry: Result<Telemetry>) -> Value {
     (device["telemetry"], device["telemetry_reason"]) = match telemetry {
-        Ok(telemetry) => (describe::telemetry(&telemetry), Value::Null),
+        Ok(telemetry) => (json!(telemetry), Value::Null),
         Err(error) => (Value::Null, error.to_string().into()),
     };
     device

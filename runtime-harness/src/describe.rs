@@ -1,6 +1,6 @@
 //! Devices, options and the program itself as JSON.
 
-use runtime_core::{DeviceInfo, DeviceKind, OptionSpec, OptionValue, Options, Telemetry, abi};
+use runtime_core::{DeviceInfo, DeviceKind, OptionSpec, OptionValue, Options, abi};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -72,28 +72,10 @@ pub fn device(info: &DeviceInfo) -> Value {
         "compute_units": info.compute_units,
         "clock_hz": info.clock_hz,
         "capabilities": info.capabilities.names(),
-        "limits": {
-            "groups": info.limits.groups,
-            "group_size": info.limits.group_size,
-            "group_items": info.limits.group_items,
-            "shared_bytes": info.limits.shared_bytes,
-            "allocation_bytes": info.limits.allocation_bytes,
-        },
+        "limits": info.limits,
         "spaces": spaces,
         "formats": info.format_names(),
         "properties": options(&info.properties),
-    })
-}
-
-/// The current values of a device; null for those that it does not report.
-#[must_use]
-pub fn telemetry(telemetry: &Telemetry) -> Value {
-    json!({
-        "clock_hz": telemetry.clock_hz,
-        "memory_clock_hz": telemetry.memory_clock_hz,
-        "temperature_millicelsius": telemetry.temperature_millicelsius,
-        "power_milliwatts": telemetry.power_milliwatts,
-        "energy_microjoules": telemetry.energy_microjoules,
     })
 }
 

@@ -91,7 +91,6 @@ impl DeviceUnderTest {
 }
 
 #[cfg(test)]
-#[cfg(target_os = "linux")]
 mod tests {
     use runtime_core::Error;
 

@@ -104,7 +104,7 @@ fn row(
 ) -> Row {
     let row = match measured {
         Ok(((usage, measurement, noise), Beside { counters, energy })) => {
-            let row = Row::measured(&job.spec, settings, &device.name, (usage, &measurement));
+            let row = Row::measured(&job.spec, settings, &device.name, (usage, measurement));
             let on_host = device.info.as_ref().is_some_and(|info| info.kind == DeviceKind::Host);
             Row { advice: advise(&row, noise.as_ref(), on_host), noise, counters, energy, ..row }
         }

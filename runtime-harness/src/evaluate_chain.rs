@@ -86,7 +86,7 @@ impl ChainUnderTest<'_> {
     ) -> Row {
         let row = match measured {
             Ok(Measured { fused, fusion, noise }) => {
-                let row = Row::fused(self.spec, settings, &device.name, &fused, fusion);
+                let row = Row::fused(self.spec, settings, &device.name, fused, fusion);
                 let on_host = device.info.as_ref().is_some_and(|info| info.kind == DeviceKind::Host);
                 let evidence = row.measurement.as_ref().zip(noise.as_ref());
                 let advice = evidence.map(|(measurement, noise)| {
@@ -136,7 +136,7 @@ impl ChainUnderTest<'_> {
         let timed = time(&**device, bound, &options, (settings, &checked));
         drop(lock);
         let [(one_by_one, _), (fused, noise)] = timed?;
-        Ok(Measured { fusion: self.fusion(checked, &one_by_one, &fused), fused, noise })
+        Ok(Measured { fusion: self.fusion(checked, one_by_one, &fused), fused, noise })
     }
 
     /// Runs the chain once one by one and once fused, and compares what both leave.
@@ -170,7 +170,7 @@ impl ChainUnderTest<'_> {
         Ok(Checked { report, promoted, checks, same_bits })
     }
 
-    fn fusion(&self, checked: Checked, one_by_one: &Measurement, fused: &Measurement) -> Fusion {
+    fn fusion(&self, checked: Checked, one_by_one: Measurement, fused: &Measurement) -> Fusion {
         let Checked { report, promoted, checks, same_bits } = checked;
         let (before, now) = (&one_by_one.samples_ns, &fused.samples_ns);
         let estimate = Estimate::of(before, now, &CompareOptions::default());
@@ -182,7 +182,7 @@ impl ChainUnderTest<'_> {
             promoted,
             checks,
             same_bits,
-            one_by_one: one_by_one.into(),
+            one_by_one,
             ratio: estimate.ratio,
             ratio_interval: estimate.interval,
         }

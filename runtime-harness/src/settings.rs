@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use runtime_core::{ClockChoice, FlushCache, Timing, Warmup, did_you_mean};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use runtime_core::{ClockChoice, FlushCache, Timing, Warmup};
+use serde::{Deserialize, Serialize};
 
-/// The values of `--flush-cache`.
-pub const FLUSH_CHOICES: [(&str, FlushCache); 3] =
-    [("never", FlushCache::Never), ("sample", FlushCache::PerSample), ("call", FlushCache::PerCall)];
+use crate::text_json;
 
 /// The most time that is spent on measuring the energy of a call.
 pub const ENERGY_LIMIT: Duration = Duration::from_secs(10);
@@ -30,10 +27,10 @@ pub struct Settings {
     /// Whether to compare outputs.
     pub validate: Option<bool>,
     /// The clock.
-    #[serde(with = "clock_json")]
+    #[serde(with = "text_json")]
     pub clock: Option<ClockChoice>,
     /// When to flush caches.
-    #[serde(with = "flush_json")]
+    #[serde(with = "text_json")]
     pub flush_cache: Option<FlushCache>,
     /// Pause between samples.
     pub cooldown_ms: Option<f64>,
@@ -121,8 +118,8 @@ impl Settings {
             warmup,
             warmup_ms,
             validate: self.validates(),
-            clock: clock_name(timing.clock).to_owned(),
-            flush_cache: flush_name(timing.flush_cache).to_owned(),
+            clock: timing.clock.to_string(),
+            flush_cache: timing.flush_cache.to_string(),
             cooldown_ms: milliseconds(timing.cooldown),
             budget_s: timing.budget.as_secs_f64(),
             counters: self.counters.clone().unwrap_or_default(),
@@ -163,64 +160,6 @@ pub struct EffectiveSettings {
     /// Whether the energy of a call is measured.
     #[serde(default)]
     pub energy: bool,
-}
-
-const fn clock_name(choice: ClockChoice) -> &'static str {
-    match choice {
-        ClockChoice::Auto => "auto",
-        ClockChoice::Use(clock) => clock.name(),
-    }
-}
-
-fn flush_name(flush: FlushCache) -> &'static str {
-    FLUSH_CHOICES.iter().find(|(_, known)| *known == flush).map_or("", |(name, _)| *name)
-}
-
-/// A clock by its name.
-mod clock_json {
-    use super::*;
-
-    pub(super) fn serialize<S: Serializer>(
-        clock: &Option<ClockChoice>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        clock.map(clock_name).serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<ClockChoice>, D::Error> {
-        let name: Option<String> = Option::deserialize(deserializer)?;
-        name.map(|name| name.parse().map_err(D::Error::custom)).transpose()
-    }
-}
-
-/// When to flush caches, by its name.
-mod flush_json {
-    use super::*;
-
-    pub(super) fn serialize<S: Serializer>(
-        flush: &Option<FlushCache>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        flush.map(flush_name).serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<FlushCache>, D::Error> {
-        let name: Option<String> = Option::deserialize(deserializer)?;
-        name.map(|name| parse_flush(&name).map_err(D::Error::custom)).transpose()
-    }
-}
-
-/// The choice of this name.
-///
-/// # Errors
-/// A message that lists the names.
-pub fn parse_flush(name: &str) -> Result<FlushCache, String> {
-    let found = FLUSH_CHOICES.iter().find(|(known, _)| *known == name).map(|(_, flush)| *flush);
-    found.ok_or_else(|| did_you_mean(name, &FLUSH_CHOICES.map(|(name, _)| name)))
 }
 
 /// Saturates: more seconds than a `Duration` holds amount to no limit.

@@ -3,7 +3,6 @@
 use clap::Args;
 use runtime_core::{ClockChoice, FlushCache};
 use runtime_harness::Settings;
-use runtime_harness::settings::parse_flush;
 
 use super::parse_real;
 
@@ -33,7 +32,7 @@ pub(crate) struct SettingsArguments {
     #[arg(long)]
     clock: Option<ClockChoice>,
     /// When to flush caches, outside the timed window: `never`, `sample` or `call`
-    #[arg(long, value_name = "WHEN", value_parser = parse_flush)]
+    #[arg(long, value_name = "WHEN")]
     flush_cache: Option<FlushCache>,
     /// Flush the last-level cache before each call: the same as --flush-cache call
     #[arg(long, conflicts_with = "flush_cache")]

@@ -24,7 +24,7 @@ impl Shares {
     /// The row with its share, if the peak of its device is kept.
     pub(super) fn complete(&self, row: &Row) -> Row {
         let mut row = row.clone();
-        let has_cost = row.measurement.as_ref().is_some_and(|it| it.flops.or(it.bytes).is_some());
+        let has_cost = row.measurement.as_ref().is_some_and(|it| it.cost.flops.or(it.cost.bytes).is_some());
         let Some(subject) = row.device_info.as_ref().filter(|_| has_cost).and_then(Subject::of) else {
             return row;
         };

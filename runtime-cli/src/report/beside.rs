@@ -3,9 +3,8 @@
 use std::fmt::Write;
 
 use runtime_harness::Row;
+use runtime_harness::number_format::{duration, significant};
 use runtime_harness::row::{CounterValue, Energy};
-
-use super::number_format::{duration, significant};
 
 /// The counters, the energy and the traces of a row, if it has any.
 pub(super) fn note(row: &Row) -> Option<String> {

@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
+use runtime_core::{Measurement, Validation};
 use runtime_harness::Row;
-use runtime_harness::row::{ChainRun, Fusion, Measurement, TensorCheck, Validation};
-
-use super::number_format::{median, significant};
-use super::table::headline;
+use runtime_harness::number_format::{median, significant};
+use runtime_harness::row::{ChainRun, Fusion, TensorCheck, headline};
 
 /// The lines of a row; the first one begins with the links.
 pub(super) fn text(row: &Row, is_first: bool) -> String {
@@ -52,17 +51,17 @@ fn failure(row: &Row) -> String {
 fn check_text(TensorCheck { tensor, validation, reason, .. }: &TensorCheck) -> String {
     let reason = reason.as_deref().unwrap_or_default();
     match validation {
-        Some(Validation::Right(agreement)) => format!(
+        Some(Validation::Passed(agreement)) => format!(
             "{tensor} right ({} elements, largest error {:.1e})",
             agreement.elements, agreement.max_absolute_error
         ),
-        Some(Validation::Wrong(_)) => format!("{tensor} wrong: {reason}"),
-        None => format!("{tensor} unchecked: {reason}"),
+        Some(Validation::Failed(_)) => format!("{tensor} wrong: {reason}"),
+        Some(Validation::Skipped { .. }) | None => format!("{tensor} unchecked: {reason}"),
     }
 }
 
 fn times(kernels: usize, measurement: &Measurement) -> String {
-    let rate = measurement.gbytes_per_s.zip(measurement.bytes);
+    let rate = measurement.gbytes_per_s().zip(measurement.cost.bytes);
     let rate = rate.map(|(rate, bytes)| {
         format!(", {} GB/s of the {} MB that they must move", significant(rate), significant(bytes / 1e6))
     });

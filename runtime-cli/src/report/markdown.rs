@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use runtime_harness::Row;
 
-use super::table::{HEADER, cells, headline, note};
+use super::headline;
+use super::table::{HEADER, cells, note};
 
 /// The notes of the rows so far.
 #[derive(Debug, Default)]

@@ -4,13 +4,13 @@ mod beside;
 mod chain;
 mod files;
 mod markdown;
-mod number_format;
 mod sink;
 mod table;
 
 pub(crate) use beside::by_reason;
 pub(crate) use files::ReportFiles;
 pub(crate) use markdown::escaped;
-pub(crate) use number_format::{count, duration, median, significant, uncertainty};
+pub(crate) use runtime_harness::number_format::{count, duration, median, significant, uncertainty};
+pub(crate) use runtime_harness::row::headline;
 pub(crate) use sink::{Format, Reports, Sink};
-pub(crate) use table::{Columns, headline, status};
+pub(crate) use table::{Columns, status};

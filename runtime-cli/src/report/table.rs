@@ -3,11 +3,12 @@
 use std::fmt::Write;
 
 use console::measure_text_width;
-use runtime_harness::row::{ArgumentPlacement, Counts, Measurement, ResourceUsage, Roofline, Validation};
+use runtime_core::{Measurement, Validation};
+use runtime_harness::number_format::{count, duration, median, significant};
+use runtime_harness::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline, headline};
 use runtime_harness::{Row, Status};
 
 use super::beside;
-use super::number_format::{count, duration, median, significant};
 
 pub(super) const HEADER: [&str; 9] =
     ["kernel", "device", "status", "median", "min", "GFLOP/s", "GB/s", "clock", "calls"];
@@ -105,24 +106,15 @@ pub(super) fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
-/// The most informative line of an error: a compiler's first error, which notes and warnings may precede.
-pub(crate) fn headline(text: &str) -> String {
-    let is_error = |line: &&str| line.contains(": error:") || line.contains(": fatal error:");
-    let found = text.lines().find(is_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
-    // Control characters in compiler output or a file name could reprogram the terminal.
-    let clean = |c: char| if c.is_control() { ' ' } else { c };
-    found.unwrap_or_default().chars().map(clean).collect::<String>().trim().to_owned()
-}
-
 /// The status of a row that was measured.
 pub(crate) fn status(row: &Row) -> String {
     match &row.validation {
-        Some(Validation::Right(agreement)) if agreement.max_absolute_error == 0.0 => {
+        Some(Validation::Passed(agreement)) if agreement.max_absolute_error == 0.0 => {
             "right (exact)".to_owned()
         }
-        Some(Validation::Right(agreement)) => format!("right (error {:.1e})", agreement.max_absolute_error),
-        Some(Validation::Wrong(mismatch)) => format!("wrong ({} of {})", mismatch.wrong, mismatch.elements),
-        None => "unchecked".to_owned(),
+        Some(Validation::Passed(agreement)) => format!("right (error {:.1e})", agreement.max_absolute_error),
+        Some(Validation::Failed(mismatch)) => format!("wrong ({} of {})", mismatch.wrong, mismatch.elements),
+        Some(Validation::Skipped { .. }) | None => "unchecked".to_owned(),
     }
 }
 
@@ -132,8 +124,8 @@ fn figures(measurement: &Measurement) -> [String; 6] {
     [
         median(measurement),
         duration(statistics.min_ns),
-        rate(measurement.gflops_per_s),
-        rate(measurement.gbytes_per_s),
+        rate(measurement.gflops_per_s()),
+        rate(measurement.gbytes_per_s()),
         format!("{}{}", measurement.clock, if measurement.cold { " (cold)" } else { "" }),
         measurement.calls.to_string(),
     ]
@@ -177,11 +169,11 @@ pub(super) fn note(row: &Row) -> Option<String> {
 fn checked(row: &Row) -> Option<String> {
     let reason = row.reason.as_deref().unwrap_or_default();
     match &row.validation {
-        Some(Validation::Wrong(mismatch)) => {
+        Some(Validation::Failed(mismatch)) => {
             Some(format!("wrong, \"{}\": {reason}", mismatch.name.as_deref().unwrap_or("?")))
         }
-        Some(Validation::Right(_)) => None,
-        None => Some(format!("unchecked: {reason}")),
+        Some(Validation::Passed(_)) => None,
+        Some(Validation::Skipped { .. }) | None => Some(format!("unchecked: {reason}")),
     }
 }
 
@@ -195,14 +187,6 @@ mod tests {
         let cells = ["μ", "host:0", "right (exact)", "1 ns"].map(str::to_owned);
         assert_eq!(columns.line(&cells), "μ       host:0     right (exact)          1 ns\n");
         assert_eq!(columns.header().find("device"), Some(8));
-    }
-
-    #[test]
-    fn the_headline_is_the_compilers_first_error() {
-        let log =
-            "k.c: In function 'f':\nk.c:1:2: warning: x\nk.c:1:20: error: 'u' undeclared\nexit status: 1: cc";
-        assert_eq!(headline(log), "k.c:1:20: error: 'u' undeclared");
-        assert_eq!(headline("x: 8 bytes\x1b[2J"), "x: 8 bytes [2J");
     }
 
     #[test]

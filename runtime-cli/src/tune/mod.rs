@@ -36,18 +36,16 @@ pub(crate) fn tune(arguments: &TuneArguments) -> Result<ExitCode> {
     arguments.check(&devices)?;
     let files = Files::open(arguments, overrides.clone())?;
     let pool = arguments.pool.options_for(&devices, &arguments.open.options())?;
-    let mut tuner = Tuner::new(&arguments.spec, devices, pool)
-        .strategy(arguments.strategy())
-        .overrides(overrides)
-        .settings(arguments.settings.settings())
-        .options(arguments.open.options())
-        .spread(arguments.spread);
-    if let Some(limit) = arguments.time_limit() {
-        tuner = tuner.budget(limit);
-    }
-    if let Some(log) = &arguments.log {
-        tuner = tuner.log(log);
-    }
+    let tuner = Tuner {
+        strategy: arguments.strategy(),
+        overrides,
+        settings: arguments.settings.settings(),
+        options: arguments.open.options(),
+        spread: arguments.spread,
+        budget: arguments.time_limit(),
+        log: arguments.log.clone(),
+        ..Tuner::new(&arguments.spec, devices, pool)
+    };
     let board = Arc::new(Mutex::new(Board::new(files, arguments.threshold.options(), spec)));
     finish_on_interrupt(&board);
     let mut progress = None;

@@ -86,7 +86,7 @@ fn cells(candidate: &Ranked, ranking: &Ranking) -> Vec<String> {
         let rate = |rate: Option<f64>| rate.map_or_else(|| "—".to_owned(), significant);
         cells.push(status(&candidate.trial.row));
         cells.push(median(measurement));
-        cells.extend([rate(measurement.gflops_per_s), rate(measurement.gbytes_per_s)]);
+        cells.extend([rate(measurement.gflops_per_s()), rate(measurement.gbytes_per_s())]);
     }
     let interval = candidate.speedup_interval.filter(|_| !candidate.trial.is_default);
     let interval = interval.map_or_else(String::new, |[low, high]| format!(" ({low:.2} to {high:.2})"));

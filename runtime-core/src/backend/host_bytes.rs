@@ -2,8 +2,6 @@
 
 #![allow(unsafe_code, reason = "host memory that core keeps alive until the ticket ends")]
 
-use crate::{Error, Result};
-
 /// Host memory that a submission reads. It is valid until the submission's ticket ends; drop it before then.
 #[derive(Debug)]
 pub struct HostBytes {
@@ -41,19 +39,6 @@ impl HostBytes {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
-    }
-
-    /// Copies all bytes to `destination`.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if the lengths differ.
-    pub fn copy_to(&self, destination: &mut [u8]) -> Result<()> {
-        check_same_length(self.len, destination.len())?;
-        if self.len > 0 {
-            // SAFETY: `new` requires `len` readable bytes, and a mutable slice does not alias them.
-            unsafe { std::ptr::copy_nonoverlapping(self.ptr, destination.as_mut_ptr(), self.len) };
-        }
-        Ok(())
     }
 }
 
@@ -95,27 +80,4 @@ impl HostBytesMut {
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
-
-    /// Overwrites all bytes with `source`.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if the lengths differ.
-    pub fn copy_from(&mut self, source: &[u8]) -> Result<()> {
-        check_same_length(self.len, source.len())?;
-        if self.len > 0 {
-            // SAFETY: `new` requires `len` writable bytes that are not accessed elsewhere, so `source` does
-            // not overlap them.
-            unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), self.ptr, self.len) };
-        }
-        Ok(())
-    }
-}
-
-fn check_same_length(host: usize, other: usize) -> Result<()> {
-    if host == other {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "host memory has {host} bytes, but the other side has {other}; pass equal lengths"
-    )))
 }

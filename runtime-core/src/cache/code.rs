@@ -1,12 +1,15 @@
 //! What an entry holds, and how a load came by it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{CodeFormat, KernelInfo, LoweredKernel, Options};
 
 /// Native code, with what a launch needs beside it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CachedCode {
     /// The format of `code`.
     pub(crate) format: CodeFormat,
+    #[serde(skip)]
     pub(crate) code: Vec<u8>,
     /// What the compiler said.
     pub(crate) log: String,

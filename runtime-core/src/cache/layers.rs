@@ -123,11 +123,11 @@ impl Layers {
             return Ok((Arc::new(code), CacheOutcome::Hit));
         }
         if let Some(code) = self.shared_entry(key) {
-            self.keep(key, &code);
+            self.store(key, &code);
             return Ok((Arc::new(code), CacheOutcome::SharedHit));
         }
         let code = compile()?;
-        let outcome = if self.keep(key, &code) { CacheOutcome::Miss } else { CacheOutcome::Uncached };
+        let outcome = if self.store(key, &code) { CacheOutcome::Miss } else { CacheOutcome::Uncached };
         Ok((Arc::new(code), outcome))
     }
 
@@ -154,7 +154,7 @@ impl Layers {
     }
 
     /// Stores an entry; false if it is not stored.
-    fn keep(&self, key: &Key, code: &CachedCode) -> bool {
+    fn store(&self, key: &Key, code: &CachedCode) -> bool {
         let Some(store) = self.store.as_ref().ok().filter(|store| store.is_writable()) else { return false };
         store.write(key, code).unwrap_or_else(|error| {
             let cause = format!("write: {:?}", error.kind());

@@ -10,7 +10,6 @@ mod encoding;
 mod entry;
 mod environment;
 mod eviction;
-mod fusion_plan;
 #[cfg(feature = "http-cache")]
 mod http;
 mod in_flight;
@@ -40,7 +39,7 @@ use layers::Layers;
 use totals::ProcessTotals;
 
 pub(crate) use code::{CacheOutcome, CachedCode};
-pub(crate) use fusion_plan::{Relied, decode_plan, encode_plan};
+pub(crate) use encoding::{Relied, decode_plan, encode_plan};
 pub(crate) use key::Key;
 pub(crate) use key::KeyBuilder;
 pub use maintenance::{CacheEntryInfo, CacheUsage, DamagedEntry, PruneOptions, VerifyReport};

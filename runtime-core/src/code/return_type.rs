@@ -7,71 +7,21 @@ use std::collections::HashSet;
 
 use crate::CodeFormat;
 
-/// Words of a definition that are not part of its return type.
-const SPECIFIERS: [&str; 19] = [
-    "extern",
-    "static",
-    "inline",
-    "__inline",
-    "__inline__",
-    "__forceinline__",
-    "__noinline__",
-    "__global__",
-    "__device__",
-    "__host__",
-    "__kernel",
-    "kernel",
-    "const",
-    "volatile",
-    "register",
-    "constexpr",
-    "_Noreturn",
-    "__extension__",
-    "__restrict__",
-];
+/// Words of a definition that are no part of its return type.
+const SPECIFIERS: &str = "extern static inline __inline __inline__ __forceinline__ __noinline__ __global__ __device__ __host__ \
+    __kernel kernel const volatile register constexpr _Noreturn __extension__ __restrict__";
 /// Specifiers that are followed by arguments in brackets.
 const WITH_ARGUMENTS: [&str; 6] =
     ["__attribute__", "__attribute", "__launch_bounds__", "__cluster_dims__", "__declspec", "__maxnreg__"];
 /// Types, without the numbers at the end of vectors.
-const TYPES: [&str; 36] = [
-    "void",
-    "bool",
-    "_Bool",
-    "char",
-    "short",
-    "int",
-    "long",
-    "signed",
-    "unsigned",
-    "float",
-    "double",
-    "half",
-    "uchar",
-    "ushort",
-    "uint",
-    "ulong",
-    "longlong",
-    "ulonglong",
-    "size_t",
-    "ptrdiff_t",
-    "intptr_t",
-    "uintptr_t",
-    "int8_t",
-    "int16_t",
-    "int32_t",
-    "int64_t",
-    "uint8_t",
-    "uint16_t",
-    "uint32_t",
-    "uint64_t",
-    "__half",
-    "__nv_bfloat",
-    "_Float",
-    "__int",
-    "_Complex",
-    "__fp",
-];
+const TYPES: &str = "void bool _Bool char short int long signed unsigned float double half uchar ushort uint ulong \
+    longlong ulonglong size_t ptrdiff_t intptr_t uintptr_t int8_t int16_t int32_t int64_t uint8_t \
+    uint16_t uint32_t uint64_t __half __nv_bfloat _Float __int _Complex __fp";
 const TAGS: [&str; 3] = ["struct", "union", "enum"];
+
+fn has_word(list: &str, word: &str) -> bool {
+    list.split(' ').any(|known| known == word)
+}
 
 /// The return type of the definition of `entry`, if it is not `void`. `None` also if the text defines no such function, or
 /// leaves any doubt.
@@ -312,7 +262,7 @@ fn without_specifiers<'a>(head: &[Token<'a>]) -> Option<Vec<&'a str>> {
             // The language of `extern "C"`.
             Kind::Literal => {}
             Kind::Directive => return None,
-            Kind::Text(word) if SPECIFIERS.contains(&word) => {}
+            Kind::Text(word) if has_word(SPECIFIERS, word) => {}
             Kind::Text(word) if WITH_ARGUMENTS.contains(&word) => at = after_brackets(head, at)?,
             Kind::Text("[") => at = after_brackets(head, at - 1)?,
             Kind::Text(word) => words.push(word),
@@ -342,7 +292,7 @@ fn named_type(words: &[&str]) -> Option<String> {
     let stars = words.iter().rev().take_while(|word| **word == "*").count();
     let (base, stars) = words.split_at(words.len() - stars);
     let is_type = |word: &str| {
-        TYPES.contains(&word.trim_end_matches(|last: char| last.is_ascii_digit())) || TYPES.contains(&word)
+        has_word(TYPES, word.trim_end_matches(|last: char| last.is_ascii_digit())) || has_word(TYPES, word)
     };
     let is_known = match base {
         [] => false,

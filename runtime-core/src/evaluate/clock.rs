@@ -3,12 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{DeviceInfo, DeviceKind, Error, ErrorKind, Result, abi, did_you_mean};
 
 /// The clock that a time was measured with.
 ///
 /// The same kernel has a different time by each clock. None is wrong: they answer different questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// Device timestamps around each kernel: the kernel's own time, plus the overhead of the timestamps,
     /// which shows for short kernels.
@@ -75,6 +78,15 @@ pub enum ClockChoice {
     Auto,
     /// This clock; an error if the device lacks it.
     Use(Clock),
+}
+
+impl fmt::Display for ClockChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Use(clock) => clock.fmt(f),
+        }
+    }
 }
 
 impl From<Clock> for ClockChoice {

@@ -1,12 +1,14 @@
 //! The result of an evaluation.
 
+use serde::{Deserialize, Serialize};
+
 use super::timed_window::QueueTarget;
 use super::timing_loop::Samples;
 use super::{Clock, Statistics, Timing, Validation};
 use crate::{Error, ErrorKind, Result, ThrottleReasons};
 
 /// The cost of one kernel call, as stated by the caller.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Floating-point operations.
     pub flops: Option<f64>,
@@ -26,15 +28,13 @@ impl Cost {
 }
 
 /// The result of a timed evaluation: every sample, their statistics, and how they were measured.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// All samples in the order taken: nanoseconds per call, i.e. the window divided by `number`.
-    pub samples_ns: Vec<f64>,
-    /// Statistics of the samples.
-    pub statistics: Statistics,
     /// The clock that the samples were measured with.
     pub clock: Clock,
+    /// Whether nothing ran before the first sample. Later samples, and later calls of the first, are warm
+    /// unless caches were flushed.
+    pub cold: bool,
     /// Number of samples requested; fewer were taken if the budget ran out, more for [`Timing::until`](super::Timing::until).
     pub repeat: usize,
     /// Whether the median became as precise as [`Timing::until`](super::Timing::until) asks; `None` if it does not ask.
@@ -45,19 +45,22 @@ pub struct Measurement {
     pub number: u64,
     /// Total number of calls: validation, warm-up, calibration and samples.
     pub calls: u64,
-    /// Whether nothing ran before the first sample. Later samples, and later calls of the first, are warm
-    /// unless caches were flushed.
-    pub cold: bool,
+    /// All samples in the order taken: nanoseconds per call, i.e. the window divided by `number`.
+    pub samples_ns: Vec<f64>,
+    /// Statistics of the samples.
+    pub statistics: Statistics,
     /// The time per call of a no-op kernel by the same clock: the part of a short time that is not the
     /// kernel's. It has not been subtracted. `None` if the device has no no-op kernel, or none that runs the
     /// way calls do.
     pub overhead_ns: Option<f64>,
     /// The part of the samples spent in transfers, if arguments are on the host.
     pub transfer: Option<Transfer>,
-    /// The result of the validation.
-    pub validation: Validation,
     /// The cost of one call.
+    #[serde(flatten)]
     pub cost: Cost,
+    /// The result of the validation. It is written elsewhere, if at all: a measurement that is read has none.
+    #[serde(skip)]
+    pub validation: Validation,
 }
 
 impl Measurement {
@@ -87,29 +90,29 @@ impl Measurement {
 }
 
 /// Samples during which the device lowered its clocks because of heat or the power supply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttled {
     /// Samples that were thrown away and measured again.
     pub remeasured: usize,
     /// Samples of the measurement: it went on for too long, or the budget was spent.
     pub kept: usize,
     /// All reasons that were reported, harmless ones included.
+    #[serde(skip)]
     pub reasons: ThrottleReasons,
 }
 
 /// Transfers of arguments between host and device, by the host's clock.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Transfer {
-    /// Nanoseconds of transfer per call, one for each sample of the measurement.
-    pub samples_ns: Vec<f64>,
-    /// Statistics of the samples.
-    pub statistics: Statistics,
     /// Bytes uploaded per call.
     pub bytes_in: u64,
     /// Bytes downloaded per call.
     pub bytes_out: u64,
+    /// Nanoseconds of transfer per call, one for each sample of the measurement.
+    pub samples_ns: Vec<f64>,
+    /// Statistics of the samples.
+    pub statistics: Statistics,
 }
 
 impl Transfer {

@@ -17,6 +17,7 @@ mod timed_window;
 mod timed_work;
 mod timing_loop;
 mod timing_options;
+mod timing_target;
 mod turns;
 mod validate;
 mod validator;

@@ -3,8 +3,10 @@
 //! Times are not normally distributed: noise only ever adds time. The median and the minimum are therefore
 //! more informative than the mean, and the confidence interval of the median assumes no distribution.
 
+use serde::{Deserialize, Serialize};
+
 /// Statistics of samples, in nanoseconds. Every number is finite.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     /// The shortest sample: the least disturbed one.
     pub min_ns: f64,
@@ -52,10 +54,11 @@ impl Statistics {
     }
 
     /// The distance from the median to the farther end of its confidence interval, divided by the median; `None` without
-    /// an interval.
+    /// an interval or a measurable time.
     #[must_use]
     pub fn median_uncertainty(&self) -> Option<f64> {
-        self.median_ci95_ns.map(|interval| relative_uncertainty(self.median_ns, interval))
+        let interval = self.median_ci95_ns.filter(|_| self.median_ns > 0.0)?;
+        Some(relative_uncertainty(self.median_ns, interval))
     }
 }
 

@@ -1,19 +1,10 @@
 //! Samples that the device took at lowered clocks are measured again.
 
 use super::Throttled;
-use crate::ThrottleReasons;
+use super::timing_target::TimingTarget;
 
 /// The readings together take at most one part in so many of the time. A reading covers the samples since the last one.
 const MIN_INTERVAL_IN_READINGS: u64 = 50;
-
-/// What the readings come from.
-pub(crate) trait ThrottleSource {
-    /// The host's clock, in nanoseconds since an arbitrary point in time.
-    fn now_ns(&mut self) -> u64;
-
-    /// Why the device runs slower than it could, now or since the last call; `None` if it does not report that.
-    fn throttle_reasons(&mut self) -> Option<ThrottleReasons>;
-}
 
 /// Watches for throttling between the samples.
 #[derive(Debug)]
@@ -31,13 +22,13 @@ pub(crate) struct Throttling {
 
 impl Throttling {
     /// Finds out whether the device reports throttling. The first reading may initialise a library, which takes long.
-    pub(crate) fn new(target: &mut impl ThrottleSource, repeat: usize) -> Self {
+    pub(crate) fn new(target: &mut impl TimingTarget, repeat: usize) -> Self {
         let throttled = target.throttle_reasons().map(|_| Throttled::default());
         Self { throttled, repeat, deadline_ns: 0, covered: 0, last_ns: 0, reading_ns: 0 }
     }
 
     /// Forgets what happened before the first sample.
-    pub(crate) fn begin(&mut self, target: &mut impl ThrottleSource) {
+    pub(crate) fn begin(&mut self, target: &mut impl TimingTarget) {
         if self.throttled.is_some() {
             self.read(target);
         }
@@ -50,7 +41,7 @@ impl Throttling {
 
     /// Checks the `count` samples so far, if it is time or `is_last`. Returns how many of them remain; the others are to be
     /// measured again.
-    pub(crate) fn check(&mut self, target: &mut impl ThrottleSource, count: usize, is_last: bool) -> usize {
+    pub(crate) fn check(&mut self, target: &mut impl TimingTarget, count: usize, is_last: bool) -> usize {
         if self.throttled.is_none() || !(is_last || self.is_due(target)) {
             return count;
         }
@@ -67,13 +58,13 @@ impl Throttling {
         count
     }
 
-    fn is_due(&self, target: &mut impl ThrottleSource) -> bool {
+    fn is_due(&self, target: &mut impl TimingTarget) -> bool {
         target.now_ns()
             >= self.last_ns.saturating_add(MIN_INTERVAL_IN_READINGS.saturating_mul(self.reading_ns))
     }
 
     /// Checks the samples that no reading has covered, and keeps them: there is no time left.
-    pub(crate) fn finish(&mut self, target: &mut impl ThrottleSource, count: usize) {
+    pub(crate) fn finish(&mut self, target: &mut impl TimingTarget, count: usize) {
         if count > self.covered {
             self.deadline_ns = 0;
             self.check(target, count, true);
@@ -85,7 +76,7 @@ impl Throttling {
     }
 
     /// Reads the reasons, and returns whether they disturb. A failed reading counts as no reason.
-    fn read(&mut self, target: &mut impl ThrottleSource) -> bool {
+    fn read(&mut self, target: &mut impl TimingTarget) -> bool {
         let begin_ns = target.now_ns();
         let reasons = target.throttle_reasons().unwrap_or_default();
         self.last_ns = target.now_ns();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::flush::Flusher;
 use super::graph_cache::{Call, GraphCache};
-use super::timing_loop::{TimingTarget, Window};
+use super::timing_target::{TimingTarget, Window};
 use super::{Clock, EvaluationArg, Moment, Observer, Timing};
 use crate::timeline::open_device::OpenDevice;
 use crate::{

@@ -1,6 +1,6 @@
 //! The timing loop: warm-up, calibration, samples. It depends only on a [`TimingTarget`], not on a device.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -8,8 +8,9 @@ use super::calibrate::{Goal, MAX_NUMBER, Trial, next_number};
 use super::statistics::percentile;
 use super::stop_rule::StopRule;
 use super::throttling::Throttling;
+use super::timing_target::{TimingTarget, Window};
 use super::{FlushCache, Moment, Throttled, Timing, Turn, Warmup};
-use crate::{Error, ErrorKind, Result, ThrottleReasons};
+use crate::{Error, ErrorKind, Result};
 
 /// Number of no-op windows; the overhead is their median.
 const OVERHEAD_WINDOWS: usize = 11;
@@ -19,56 +20,6 @@ const OVERHEAD_NUMBER: u64 = 1000;
 /// Minimum time between yields to the executor: yielding after every short sample would cost more than the
 /// rest of the loop.
 const YIELD_INTERVAL_NS: u64 = 1_000_000;
-
-/// The operations that the timing loop performs.
-pub(crate) trait TimingTarget: Send {
-    /// The host's clock, in nanoseconds since an arbitrary point in time.
-    fn now_ns(&mut self) -> u64;
-
-    /// How long the device must work before its clocks are up.
-    fn wake_time(&mut self) -> Duration;
-
-    /// Runs the caller's setup hook before a window.
-    fn setup(&mut self);
-
-    /// Calls the caller's observer.
-    fn observe(&mut self, moment: Moment);
-
-    /// Why the device runs slower than it could, now or since the last call; `None` if it does not report that.
-    fn throttle_reasons(&mut self) -> Option<ThrottleReasons>;
-
-    /// Evicts everything from the caches.
-    fn flush_cache(&mut self) -> Result<()>;
-
-    /// Lets the device cool down.
-    fn pause(&mut self, duration: Duration);
-
-    /// Times `number` calls and waits for them.
-    fn window(&mut self, number: u64) -> impl Future<Output = Result<Window>> + Send;
-
-    /// Times `number` calls of a no-op kernel with the same clock, in nanoseconds; `None` if there is no such
-    /// kernel.
-    fn empty_window(&mut self, number: u64) -> impl Future<Output = Result<Option<f64>>> + Send;
-}
-
-impl<T: TimingTarget> super::throttling::ThrottleSource for T {
-    fn now_ns(&mut self) -> u64 {
-        TimingTarget::now_ns(self)
-    }
-
-    fn throttle_reasons(&mut self) -> Option<ThrottleReasons> {
-        TimingTarget::throttle_reasons(self)
-    }
-}
-
-/// A timed window.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Window {
-    /// Duration by the evaluation's clock, including transfers.
-    pub(crate) elapsed_ns: f64,
-    /// Duration of the transfers, by the host's clock.
-    pub(crate) transfer_ns: f64,
-}
 
 /// The samples that the timing loop took.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Waker};
 
 use super::*;
-use crate::{Turns, abi};
+use crate::{ThrottleReasons, Turns, abi};
 
 const MS: u64 = 1_000_000;
 

@@ -1,9 +1,11 @@
 //! Timing options of an evaluation: samples, warm-up, caches, budget.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use super::{Clock, ClockChoice};
-use crate::{DeviceInfo, Error, Result};
+use crate::{DeviceInfo, Error, Result, did_you_mean};
 
 /// Maximum number of calls per sample that a caller may request: a sample is never cut short, and this many
 /// take hours.
@@ -141,4 +143,27 @@ pub enum FlushCache {
     PerSample,
     /// Before each call: each call is a window of its own, and the sample is their sum.
     PerCall,
+}
+
+impl FlushCache {
+    const ALL: [(&str, Self); 3] =
+        [("never", Self::Never), ("sample", Self::PerSample), ("call", Self::PerCall)];
+}
+
+impl fmt::Display for FlushCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::ALL[*self as usize].0)
+    }
+}
+
+impl FromStr for FlushCache {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.iter().find(|(name, _)| *name == text).map(|(_, flush)| *flush);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(|(name, _)| name);
+            Error::invalid(format!("unknown value \"{text}\"; {}", did_you_mean(text, &names)))
+        })
+    }
 }

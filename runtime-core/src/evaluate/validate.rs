@@ -2,6 +2,7 @@
 //! write are detected.
 
 use half::{bf16, f16};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Access, DType, DTypeClass, Error, HostArray, Result};
 
@@ -55,7 +56,8 @@ impl Tolerance {
 }
 
 /// The result of a validation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
 pub enum Validation {
     /// Every element of every reference is within its tolerance.
     Passed(Agreement),
@@ -66,6 +68,12 @@ pub enum Validation {
         /// The reason.
         reason: String,
     },
+}
+
+impl Default for Validation {
+    fn default() -> Self {
+        Self::Skipped { reason: "nothing is known of it".to_owned() }
+    }
 }
 
 impl Validation {
@@ -83,41 +91,63 @@ impl Validation {
 }
 
 /// How closely correct outputs agree with their references.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
     /// Number of elements compared, over all outputs.
     pub elements: usize,
     /// The largest absolute error.
+    #[serde(deserialize_with = "null_is_infinite")]
     pub max_absolute_error: f64,
 }
 
 /// How an output differs from its reference.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mismatch {
     /// Index of the argument.
+    #[serde(rename = "argument")]
     pub arg: usize,
+    /// Its name, if the caller has set it: kernels do not name their arguments.
+    pub name: Option<String>,
+    /// Total number of elements.
+    pub elements: usize,
+    /// Number of elements that exceed their tolerance.
+    pub wrong: usize,
+    /// Number of wrong elements that still hold the poison, i.e. that the kernel never wrote.
+    pub unwritten: usize,
     /// Index of the worst element: the one that exceeds its tolerance by the largest factor.
+    #[serde(rename = "worst_index")]
     pub index: Vec<usize>,
     /// The actual element, as text: JSON has no NaN and loses the precision of large integers.
     pub actual: String,
     /// The expected element.
     pub expected: String,
     /// Absolute error of that element; infinite if either is not finite.
+    #[serde(deserialize_with = "null_is_infinite")]
     pub absolute_error: f64,
     /// Absolute error divided by the magnitude of the expected element; infinite if that is zero.
+    #[serde(deserialize_with = "null_is_infinite")]
     pub relative_error: f64,
-    /// Number of elements that exceed their tolerance.
-    pub wrong: usize,
-    /// Total number of elements.
-    pub elements: usize,
-    /// Number of wrong elements that still hold the poison, i.e. that the kernel never wrote.
-    pub unwritten: usize,
+}
+
+/// JSON has no infinity; `null` stands for it.
+fn null_is_infinite<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
 }
 
 impl std::fmt::Display for Mismatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { arg, index, actual, expected, absolute_error, relative_error, wrong, elements, unwritten } =
-            self;
+        let Self {
+            arg,
+            index,
+            actual,
+            expected,
+            absolute_error,
+            relative_error,
+            wrong,
+            elements,
+            unwritten,
+            ..
+        } = self;
         write!(f, "argument {arg}: {wrong} of {elements} elements are wrong")?;
         if *unwritten > 0 {
             write!(f, " ({unwritten} were never written)")?;
@@ -259,6 +289,7 @@ fn compare(
     let relative_error = error.absolute_error / expected_element.magnitude();
     Err(Box::new(Mismatch {
         arg,
+        name: None,
         index: unravel(position, expected.shape()),
         actual: element(actual).text(dtype),
         expected: expected_element.text(dtype),

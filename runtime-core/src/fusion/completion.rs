@@ -81,9 +81,11 @@ impl Completer {
         }
         let mut unused = Vec::new();
         let may_be_graph = is_on && self.options.cache;
-        let mut at_once = |real: &Queue, waits: &dyn Fn() -> QueueWaits, hold| {
+        let mut at_once = |real: &Queue, waits: &dyn Fn() -> QueueWaits, watched| {
             let list = (entries, &steps[..]);
-            may_be_graph.then(|| self.cache.graphs.submit(real, list, (waits, hold), &mut unused)).flatten()
+            may_be_graph
+                .then(|| self.cache.graphs.submit(real, list, (waits, watched), &mut unused))
+                .flatten()
         };
         let handed_over = collector.list.complete(&queue.timeline, entries, (&steps, &mut at_once), require);
         let Some(handed_over) = handed_over.map_err(|error| queue.annotate(error, "fuse"))? else {
@@ -149,7 +151,7 @@ impl Completer {
             Plan::failed(&run, &error)
         }));
         if let Some(shape) = shape.filter(|_| plan.is_final()) {
-            self.cache.plans.keep(&shape, &run, &plan);
+            self.cache.plans.insert(&shape, &run, &plan);
         }
         list.parts.push(CompletedPart::Planned { outline: plan.outline.clone(), is_cached: false });
         true

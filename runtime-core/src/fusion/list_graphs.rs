@@ -79,13 +79,12 @@ enum KnownArg {
 pub(super) type Submission<'s, 'e> = (&'s [Entry], &'s [Step<'e>]);
 
 impl ListGraphs {
-    /// Submits a list by a replay of its graph, after `waits`, which is called only for a replay; `hold` if the event of the last
-    /// launch is held. Returns the ticket, or `None` if the list is new or cannot be a graph. Adds graphs that are no longer needed to `unused`.
+    /// Submits a list by a replay of its graph, after `waits`, which is called only for a replay; `watched` if the last launch is. Returns the ticket, or `None` if the list is new or cannot be a graph. Adds graphs that are no longer needed to `unused`.
     pub(super) fn submit(
         &self,
         queue: &Queue,
         list: Submission<'_, '_>,
-        (waits, hold): (&dyn Fn() -> QueueWaits, bool),
+        (waits, watched): (&dyn Fn() -> QueueWaits, bool),
         unused: &mut Vec<ListGraph>,
     ) -> Option<u64> {
         if !queue.device.info.capabilities.has(abi::CAP_GRAPHS) {
@@ -103,7 +102,7 @@ impl ListGraphs {
         };
         match (prepared, state) {
             // A refusal is reported by the launches themselves.
-            (Ok(()), State::Graph(graph)) => queue.replay_listed(&graph.native, &waits(), hold).ok(),
+            (Ok(()), State::Graph(graph)) => queue.replay_listed(&graph.native, &waits(), watched).ok(),
             (Err(error), state) if error.kind() == ErrorKind::Unsupported => {
                 unused.extend(state.replace(State::Refused));
                 None

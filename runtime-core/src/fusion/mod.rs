@@ -6,7 +6,6 @@
 
 mod completion;
 mod graphs;
-mod kept_plan;
 mod list_graphs;
 pub(crate) mod options;
 mod plan;
@@ -15,6 +14,7 @@ mod recently_used;
 pub(crate) mod report;
 mod run;
 mod shape;
+mod stored_plan;
 
 use std::fmt;
 use std::sync::Arc;

@@ -9,11 +9,11 @@ use crate::cache::Relied;
 use crate::code::lowering::find_lowering;
 use crate::code::module::Module;
 use crate::code::owned_arg::OwnedArg;
-use crate::fusion::kept_plan::{self, PlanNote};
 use crate::fusion::options::FusionOptions;
 use crate::fusion::report::{Outline, ReportedKernel};
 use crate::fusion::run::{Run, groups};
 use crate::fusion::shape::Shape;
+use crate::fusion::stored_plan::{self, PlanNote};
 use crate::queue::fusion_list::{FusedLaunch, Step};
 use crate::timeline::open_device::OpenDevice;
 use crate::{
@@ -53,7 +53,7 @@ struct Fused {
 }
 
 impl Plan {
-    /// Takes the plan that an earlier process kept for this shape, or asks the lowering of the run's code for one, and loads the
+    /// Takes the plan that an earlier process stored for this shape, or asks the lowering of the run's code for one, and loads the
     /// fused code.
     ///
     /// # Errors
@@ -69,15 +69,15 @@ impl Plan {
             return Err(Error::unsupported("no lowering accepts the code of these launches"));
         };
         let note = shape.and_then(|shape| PlanNote::new(device, &*lowering, run, shape));
-        let kept = note.as_ref().and_then(|note| note.read(run)).and_then(|plan| match check(&plan, run) {
+        let stored = note.as_ref().and_then(|note| note.read(run)).and_then(|plan| match check(&plan, run) {
             Ok(relied) => Some((plan, relied)),
             Err(error) => {
-                kept_plan::ignored(&error.to_string());
+                stored_plan::ignored(&error.to_string());
                 None
             }
         });
-        let (plan, relied) = match kept {
-            Some(kept) => kept,
+        let (plan, relied) = match stored {
+            Some(stored) => stored,
             None => {
                 let plan = run.request(options, |request| lowering.fuse(request, &device.info))?;
                 let relied = check(&plan, run)?;

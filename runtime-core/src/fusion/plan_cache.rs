@@ -1,4 +1,4 @@
-//! Plans that are kept in memory, for lists of the same shape.
+//! Plans in memory, for lists of the same shape.
 //!
 //! The key holds everything that a plan may depend on, and is compared as a whole. Work-groups count only by their
 //! [bounds](crate::FusionRequest::group_bounds), because a plan refers to launches for them; scalars only if they become constants, or
@@ -21,7 +21,7 @@ const LIMIT: usize = 256;
 /// The key of the plans among a device's shared objects.
 const KEY: [u8; 32] = *b"the plans of fusion of a device.";
 
-/// What fusers of a queue keep for later ones.
+/// What fusers of a queue share with later ones.
 #[derive(Debug, Default)]
 pub(super) struct QueueCache {
     pub(super) plans: Arc<PlanCache>,
@@ -47,14 +47,14 @@ struct Key {
 }
 
 impl QueueCache {
-    /// What the fusers of `queue` keep.
+    /// That of `queue`.
     pub(super) fn of(queue: &Queue) -> Arc<Self> {
-        let kept = queue.fusion_cache.get_or_init(|| {
+        let shared_by_queue = queue.fusion_cache.get_or_init(|| {
             let shared = queue.device.loaded::<PlanCache>(&KEY);
             let plans = shared.unwrap_or_else(|| queue.device.share_loaded(KEY, Arc::default(), |_| true));
             Arc::new(Self { plans, graphs: ListGraphs::default() })
         });
-        kept.clone().downcast().unwrap_or_default()
+        shared_by_queue.clone().downcast().unwrap_or_default()
     }
 }
 
@@ -65,10 +65,10 @@ impl PlanCache {
         plans.find(|(key, plan)| key.is_of(shape, run) && plan.fits(run)).map(|(_, plan)| plan.clone())
     }
 
-    /// Keeps the plan for a run, in place of another one that is right for it.
-    pub(super) fn keep(&self, shape: &Shape, run: &Run<'_>, plan: &Arc<Plan>) {
-        let kept = (Key::new(shape, run), plan.clone());
-        let removed = self.0.lock().insert(kept, |(key, plan)| key.is_of(shape, run) && plan.fits(run));
+    /// Adds the plan for a run, in place of another one that is right for it.
+    pub(super) fn insert(&self, shape: &Shape, run: &Run<'_>, plan: &Arc<Plan>) {
+        let entry = (Key::new(shape, run), plan.clone());
+        let removed = self.0.lock().insert(entry, |(key, plan)| key.is_of(shape, run) && plan.fits(run));
         // Without the lock: dropping kernels takes locks of the device.
         drop(removed);
     }

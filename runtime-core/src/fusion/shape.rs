@@ -5,9 +5,9 @@ use std::hash::{BuildHasher, BuildHasherDefault};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
+use crate::FusionArg;
 use crate::fusion::options::FusionOptions;
 use crate::fusion::run::Run;
-use crate::{FusionArg, Promotion};
 
 /// What a plan depends on, besides the code of the launches. It is made for each list, so it refers to nothing.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Shape {
             words.push(entry.kernel.portable().map_or(0, |text| text.hash));
         }
         for tensor in &run.described {
-            words.extend([tensor.bytes, promotion_word(tensor.promotion), tensor.overlaps.len() as u64]);
+            words.extend([tensor.bytes, tensor.promotion as u64, tensor.overlaps.len() as u64]);
             words.extend(tensor.overlaps.iter().map(|&other| other as u64));
         }
         let hash = BuildHasherDefault::<FxHasher>::default().hash_one(&words[..]);
@@ -45,14 +45,5 @@ fn push_arg(words: &mut SmallVec<[u64; 96]>, arg: &FusionArg, constants: bool) {
             words.push(1 << 63 | u64::from(code) << 24 | u64::from(width) << 16 | u64::from(lanes));
             words.push(if constants { bits } else { 0 });
         }
-    }
-}
-
-fn promotion_word(promotion: Promotion) -> u64 {
-    match promotion {
-        Promotion::None => 0,
-        Promotion::Auto => 1,
-        Promotion::Private => 2,
-        Promotion::Workgroup => 3,
     }
 }

@@ -86,7 +86,7 @@ impl Graph {
             .map_err(|error| self.annotate(error, "add_graph"))
     }
 
-    fn add(&mut self, name: &str, operation: Operation, after: &[usize]) -> Result<usize> {
+    pub(super) fn add(&mut self, name: &str, operation: Operation, after: &[usize]) -> Result<usize> {
         let pushed = self.nodes.push(operation, after);
         pushed.map(|index| index as usize).map_err(|error| self.annotate(error, name))
     }

@@ -2,12 +2,9 @@
 
 use std::cell::RefCell;
 use std::ops::{Deref, Range};
-use std::sync::Arc;
 
-use crate::graph::check_recorded_on;
-use crate::graph::node::{NodeList, Operation};
-use crate::timeline::open_device::OpenDevice;
-use crate::{Arguments, Error, Graph, Kernel, LaunchConfig, Queue, Result, Tensor};
+use crate::graph::node::Operation;
+use crate::{Arguments, Graph, Kernel, LaunchConfig, Queue, Result, Tensor};
 
 /// Records the nodes of a graph; see [`Queue::recording`] and [`Queue::record`].
 ///
@@ -16,16 +13,9 @@ use crate::{Arguments, Error, Graph, Kernel, LaunchConfig, Queue, Result, Tensor
 /// work has not been submitted, so nothing can wait for it; wait for the event of a replay. A refused node is not
 /// recorded and has no effect.
 #[derive(Debug)]
-pub struct Recorder {
-    device: Arc<OpenDevice>,
-    nodes: RefCell<NodeList>,
-}
+pub struct Recorder(RefCell<Graph>);
 
 impl Recorder {
-    fn new(queue: &Queue) -> Self {
-        Self { device: queue.device.clone(), nodes: RefCell::default() }
-    }
-
     /// Records a launch. Copies the arguments, and keeps the kernel and the tensors alive.
     ///
     /// # Errors
@@ -38,9 +28,9 @@ impl Recorder {
         args: impl Arguments<'a>,
     ) -> Result<usize> {
         let config = config.into();
-        args.with(Some(kernel), |args| {
-            self.push("launch", Operation::launch(&self.device, kernel, &config, args)?)
-        })
+        let mut graph = self.0.borrow_mut();
+        let launch = args.with(Some(kernel), |args| Operation::launch(&graph.device, kernel, &config, args));
+        graph.add("launch", launch?, &[])
     }
 
     /// Records a copy between contiguous tensors of this device that do not overlap.
@@ -48,7 +38,9 @@ impl Recorder {
     /// # Errors
     /// `InvalidArgument` as for [`Queue::copy`]; `Unsupported` for tensors that have gaps or overlap.
     pub fn copy(&self, destination: &Tensor, source: &Tensor) -> Result<usize> {
-        self.push("copy", Operation::copy(&self.device, destination, source)?)
+        let mut graph = self.0.borrow_mut();
+        let copy = Operation::copy(&graph.device, destination, source)?;
+        graph.add("copy", copy, &[])
     }
 
     /// Records a fill of a contiguous tensor with a repeated pattern of 1, 2, 4, 8 or 16 bytes.
@@ -56,7 +48,9 @@ impl Recorder {
     /// # Errors
     /// As [`Queue::fill`].
     pub fn fill(&self, tensor: &Tensor, pattern: &[u8]) -> Result<usize> {
-        self.push("fill", Operation::fill(&self.device, tensor, pattern)?)
+        let mut graph = self.0.borrow_mut();
+        let fill = Operation::fill(&graph.device, tensor, pattern)?;
+        graph.add("fill", fill, &[])
     }
 
     /// Records the nodes of another graph, ordered with those recorded so far by the tensors they share. Returns
@@ -65,18 +59,7 @@ impl Recorder {
     /// # Errors
     /// `InvalidArgument` for a graph of another device, or one that writes a tensor that was frozen meanwhile.
     pub fn add_graph(&self, graph: &Graph) -> Result<Range<usize>> {
-        check_recorded_on(graph, &self.device)
-            .and_then(|()| self.nodes.borrow_mut().extend(&graph.nodes.list, &[]))
-            .map_err(|error| self.annotate(error, "add_graph"))
-    }
-
-    fn push(&self, name: &str, operation: Operation) -> Result<usize> {
-        let pushed = self.nodes.borrow_mut().push(operation, &[]);
-        pushed.map(|index| index as usize).map_err(|error| self.annotate(error, name))
-    }
-
-    fn annotate(&self, error: Error, operation: &str) -> Error {
-        error.in_operation(operation).on_device(&self.device.name)
+        self.0.borrow_mut().add_graph(graph, &[])
     }
 }
 
@@ -105,7 +88,7 @@ pub struct Recording(Recorder);
 impl Recording {
     /// Ends the recording. More nodes can be added to the graph.
     pub fn finish(self) -> Graph {
-        Graph { nodes: self.0.nodes.into_inner(), device: self.0.device }
+        self.0.0.into_inner()
     }
 }
 
@@ -125,7 +108,7 @@ impl Queue {
     /// `DeviceLost`; `Cancelled` for a device that is closed.
     pub fn recording(&self) -> Result<Recording> {
         self.device.check().map_err(|error| self.annotate(error, "recording"))?;
-        Ok(Recording(Recorder::new(self)))
+        Ok(Recording(Recorder(RefCell::new(Graph::new(self)))))
     }
 
     /// Records a graph by a closure: work that `work` passes to the [`Recorder`] is recorded, not run. Otherwise as

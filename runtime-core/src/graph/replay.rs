@@ -87,7 +87,7 @@ impl Queue {
                 .map_err(|error| self.annotate(error, "replay"))?;
         }
         let replay = self.device.calls.graph.replay;
-        let flags = SubmitFlags { hold: true, after, ..SubmitFlags::default() };
+        let flags = SubmitFlags { watched: true, after, ..SubmitFlags::default() };
         let submitted = self.submit(&uses, flags, |_, queue, info| {
             // SAFETY: the queue is open, and the graph is borrowed, so it exists.
             unsafe { replay(queue, info, native) }
@@ -102,9 +102,14 @@ impl Queue {
     ///
     /// # Errors
     /// As [`Queue::submit`].
-    pub(crate) fn replay_listed(&self, graph: &NativeGraph, waits: &QueueWaits, hold: bool) -> Result<u64> {
+    pub(crate) fn replay_listed(
+        &self,
+        graph: &NativeGraph,
+        waits: &QueueWaits,
+        watched: bool,
+    ) -> Result<u64> {
         let (replay, native) = (self.device.calls.graph.replay, graph.handle());
-        self.submit_listed_as(waits, hold, |_, queue, info| {
+        self.submit_listed_as(waits, watched, |_, queue, info| {
             // SAFETY: the queue is open, and the graph is borrowed, so it exists.
             unsafe { replay(queue, info, native) }
         })
@@ -114,7 +119,7 @@ impl Queue {
         let mut tickets = SmallVec::<[u64; 16]>::with_capacity(nodes.len());
         let mut event: Option<Event> = None;
         for node in nodes {
-            // Holding the event would make the next submission signal it.
+            // An event that exists makes the next submission signal it.
             drop(event.take());
             let needed = node.dependencies.iter().filter_map(|&needed| tickets.get(needed as usize));
             let replayed = self.replay_node(&node.operation, needed.copied().max().unwrap_or(after))?;

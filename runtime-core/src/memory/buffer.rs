@@ -59,7 +59,7 @@ impl Buffer {
         device.reap();
         let _submission = timeline.submission.lock();
         timeline.check_healthy()?;
-        timeline.signal_held()?;
+        timeline.signal_watched()?;
         let ticket = timeline.last_submitted() + 1;
         let mut buffer = Self::allocate_at(device, bytes, placement, Some((timeline.handle, ticket)))?;
         timeline.set_last_submitted(ticket);

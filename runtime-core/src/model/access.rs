@@ -1,9 +1,11 @@
 //! Argument kinds and access modes.
 
+use serde::{Deserialize, Serialize};
+
 use crate::abi;
 
 /// How a kernel accesses a tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
     /// Reads only.
     Read,
@@ -48,7 +50,7 @@ impl Access {
 }
 
 /// The kind of an argument or parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ArgKind {
     /// A tensor.
     Tensor,

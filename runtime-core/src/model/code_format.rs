@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 /// The format of a module's code. An open set: backends may define their own formats.
 ///
 /// | accepted by | formats |
@@ -17,7 +19,7 @@ use std::path::Path;
 ///
 /// [`DeviceInfo::formats`](crate::DeviceInfo::formats) lists the formats that a device accepts, in order of
 /// preference.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CodeFormat(Cow<'static, str>);
 
 #[expect(missing_docs, reason = "the names are self-explanatory")]
@@ -53,37 +55,29 @@ impl CodeFormat {
     /// The extension of a file of this format; its name, if no other is usual.
     #[must_use]
     pub fn extension(&self) -> &str {
-        match self.as_str() {
-            "shared-object" => "so",
-            "archive" => "a",
-            "object" => "o",
-            "cuda-c" => "cu",
-            "opencl-c" => "cl",
-            "spirv-kernel" | "spirv-shader" => "spv",
-            name => name,
-        }
+        let known = EXTENSIONS.iter().find(|(_, format)| self.as_str() == *format);
+        known.map_or(self.as_str(), |(extension, _)| *extension)
     }
 
     /// The format for the extension of a file.
     #[must_use]
     pub fn from_path(path: &Path) -> Option<Self> {
-        Some(match path.extension()?.to_str()? {
-            "so" => Self::SHARED_OBJECT,
-            "a" => Self::ARCHIVE,
-            "o" => Self::OBJECT,
-            "c" => Self::C,
-            "ptx" => Self::PTX,
-            "cubin" => Self::CUBIN,
-            "fatbin" => Self::FATBIN,
-            "cu" => Self::CUDA_C,
-            "cl" => Self::OPENCL_C,
-            "spv" => Self::SPIRV_SHADER,
-            "elf" => Self::ELF,
-            "wgsl" => Self::WGSL,
-            other => return Some(Self(Cow::Owned(other.to_owned()))),
-        })
+        let extension = path.extension()?.to_str()?;
+        let known = EXTENSIONS.iter().find(|(known, _)| *known == extension);
+        Some(known.map_or(extension, |(_, format)| *format).into())
     }
 }
+
+/// The extensions that are not the name of a format. The first format of an extension is meant where a file has no other hint.
+const EXTENSIONS: [(&str, &str); 7] = [
+    ("so", "shared-object"),
+    ("a", "archive"),
+    ("o", "object"),
+    ("cu", "cuda-c"),
+    ("cl", "opencl-c"),
+    ("spv", "spirv-shader"),
+    ("spv", "spirv-kernel"),
+];
 
 impl From<&str> for CodeFormat {
     fn from(name: &str) -> Self {

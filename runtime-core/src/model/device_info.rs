@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::{CodeFormat, Error, Options, Result, abi, did_you_mean};
 
 /// The kind of a device. Each kind has its own implementation of `CommonRuntime`.
@@ -103,7 +105,7 @@ pub struct MemorySpace {
 }
 
 /// Limits on launches and allocations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Limits {
     /// Maximum number of groups in a launch, per dimension.
     pub groups: [u64; 3],
@@ -232,7 +234,7 @@ pub struct MemoryUsage {
 }
 
 /// Current clocks, temperature, power and energy; `None` for values that the device does not report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Telemetry {
     /// Clock of the compute units in Hz.
     pub clock_hz: Option<u64>,

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Error, Result, abi};
 
 /// An element type: DLPack's `(code, bits, lanes)`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "(u8, u8, u16)", into = "(u8, u8, u16)")]
 #[repr(transparent)]
 pub struct DType(pub(crate) abi::DType);
 
@@ -138,6 +141,21 @@ impl DType {
     #[must_use]
     pub const fn is_float(self) -> bool {
         matches!(self.class(), DTypeClass::Float | DTypeClass::BFloat)
+    }
+}
+
+impl From<DType> for (u8, u8, u16) {
+    fn from(dtype: DType) -> Self {
+        dtype.dlpack()
+    }
+}
+
+impl TryFrom<(u8, u8, u16)> for DType {
+    type Error = &'static str;
+
+    fn try_from((code, bits, lanes): (u8, u8, u16)) -> std::result::Result<Self, Self::Error> {
+        let is_possible = bits != 0 && lanes != 0;
+        is_possible.then(|| Self::from_dlpack(code, bits, lanes)).ok_or("an element has bits and lanes")
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{DType, Options, PortableSource};
 
 /// Launches that run one after the other on one queue, for [`Lowering::fuse`](crate::Lowering::fuse).
@@ -76,7 +78,7 @@ pub struct FusionTensor {
 }
 
 /// Where the elements of a tensor are kept between fused kernels, if nobody else reads them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Promotion {
     /// In the tensor: others read it.
     #[default]
@@ -90,7 +92,7 @@ pub enum Promotion {
 }
 
 /// How launches are fused, as [`Lowering::fuse`](crate::Lowering::fuse) returns it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FusionPlan {
     /// The kernels to run, in order. Their `launches` cover all launches.
     pub kernels: Vec<PlannedKernel>,
@@ -104,7 +106,7 @@ pub struct FusionPlan {
 }
 
 /// A kernel of a [`FusionPlan`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedKernel {
     /// The launches that it stands for.
     pub launches: Range<usize>,
@@ -113,7 +115,7 @@ pub struct PlannedKernel {
 }
 
 /// Portable code that does what several launches do.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FusedCode {
     /// The text, in the format of the lowering. It is loaded as any other portable code is, so that memory safety does not
     /// depend on the fusion.
@@ -133,7 +135,7 @@ pub struct FusedCode {
 }
 
 /// An argument of fused code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FusedArg {
     /// An argument of a launch.
     Of {
@@ -159,7 +161,7 @@ pub enum FusedArg {
 }
 
 /// The seam between a launch and the next one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seam {
     /// Whether it was closed.
     pub fused: bool,

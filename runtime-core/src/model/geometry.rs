@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{DeviceInfo, Error, ErrorKind, KernelInfo, Limits, Result, abi};
 
 /// What a launch runs: a grid of work-groups, or on a host a range of iterations.
@@ -281,7 +283,7 @@ impl<G: Into<Dim3>, S: Into<Dim3>> From<(G, S)> for LaunchConfig {
 /// Occupancy of a compute unit by the groups of a kernel; see
 /// [`Kernel::occupancy`](crate::Kernel::occupancy). A cooperative launch is limited to `groups` times the
 /// number of compute units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occupancy {
     /// Groups that are resident on one compute unit at the same time.
     pub groups: u32,

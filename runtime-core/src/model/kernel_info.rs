@@ -1,31 +1,35 @@
 //! Properties of kernels, and results of embedded runs.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Access, ArgKind, DType};
 
 /// Properties of a kernel; `None` for those that the driver does not report.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelInfo {
     /// Registers per work-item.
     pub registers: Option<u32>,
     /// Bytes spilled to memory per work-item.
     pub spilled_bytes: Option<u32>,
+    /// Bytes of private memory per work-item, including spills.
+    pub private_bytes: Option<u32>,
     /// Bytes of work-group memory that the code declares.
     pub shared_bytes: Option<u32>,
     /// Maximum number of work-items in a group of this kernel.
     pub max_group_items: Option<u32>,
-    /// Group size fixed by the code.
-    pub group_size: Option<[u32; 3]>,
-    /// The parameters, if the code describes them.
-    pub params: Option<Vec<Param>>,
+    /// The group size should be a multiple of this number.
+    pub preferred_multiple: Option<u32>,
     /// Version of the instruction set that the code targets, in the driver's numbering: 90 for CUDA's
     /// `sm_90`.
     pub binary_version: Option<u32>,
     /// Version of the virtual instruction set that it was compiled from: 90 for CUDA's `compute_90`.
     pub virtual_version: Option<u32>,
-    /// The group size should be a multiple of this number.
-    pub preferred_multiple: Option<u32>,
-    /// Bytes of private memory per work-item, including spills.
-    pub private_bytes: Option<u32>,
+    /// Group size fixed by the code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_size: Option<[u32; 3]>,
+    /// The parameters, if the code describes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Vec<Param>>,
 }
 
 impl KernelInfo {
@@ -40,7 +44,7 @@ impl KernelInfo {
 }
 
 /// A kernel parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Param {
     /// The kind of argument that it takes.
     pub kind: ArgKind,
@@ -79,7 +83,7 @@ pub struct Register {
 }
 
 /// Bytes of an image, by kind of section.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageSizes {
     /// Code.
     pub code_bytes: u64,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     CodeFormat, DeviceInfo, DeviceKind, Error, FusionPlan, FusionRequest, OptionSpec, Options, Param,
     PortableSource, Result, SignatureParam,
@@ -80,7 +82,7 @@ pub struct Lowered {
 }
 
 /// An entry point of lowered code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoweredKernel {
     /// Its name in the portable code.
     pub name: String,
@@ -109,7 +111,7 @@ pub struct LoweredKernel {
 /// How the items of lowered code do the work of several: an item of group `g` does that of the groups `factor * g` to
 /// `factor * g + factor - 1` along x. The code takes the number of groups along x that the launch asks for; if the device
 /// runs as many, each item does its own work only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coarsening {
     /// Items whose work one item does, at least 2.
     pub factor: u32,
@@ -120,7 +122,7 @@ pub struct Coarsening {
 }
 
 /// A parameter of a lowered entry point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoweredParam {
     /// The parameter.
     pub param: Param,

@@ -3,19 +3,34 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Error, Result, abi};
 
 /// A typed option value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum OptionValue {
     /// A boolean.
     Flag(bool),
     /// An integer.
     Integer(i64),
     /// A floating-point number.
-    Number(f64),
+    Number(#[serde(with = "bits")] f64),
     /// Text.
     Text(String),
+}
+
+/// A number as its bits: JSON has neither infinity nor NaN.
+mod bits {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        number.to_bits().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        u64::deserialize(deserializer).map(f64::from_bits)
+    }
 }
 
 impl OptionValue {
@@ -55,34 +70,19 @@ impl fmt::Display for OptionValue {
     }
 }
 
-impl From<bool> for OptionValue {
-    fn from(value: bool) -> Self {
-        Self::Flag(value)
-    }
+macro_rules! values {
+    ($($ty:ty => $kind:ident),*) => {$(
+        impl From<$ty> for OptionValue {
+            fn from(value: $ty) -> Self {
+                Self::$kind(value.into())
+            }
+        }
+    )*};
 }
-impl From<i64> for OptionValue {
-    fn from(value: i64) -> Self {
-        Self::Integer(value)
-    }
-}
-impl From<f64> for OptionValue {
-    fn from(value: f64) -> Self {
-        Self::Number(value)
-    }
-}
-impl From<&str> for OptionValue {
-    fn from(value: &str) -> Self {
-        Self::Text(value.to_owned())
-    }
-}
-impl From<String> for OptionValue {
-    fn from(value: String) -> Self {
-        Self::Text(value)
-    }
-}
+values!(bool => Flag, i64 => Integer, f64 => Number, &str => Text, String => Text);
 
 /// An ordered list of options. A repeated key forms a list.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Options(Vec<(String, OptionValue)>);
 
 impl Options {

@@ -20,8 +20,8 @@ const NAMES: [(u64, &str); 6] = [
     (abi::THROTTLE_CLOCK_LIMIT, "clock limit"),
 ];
 
-/// Reasons that come and go with the temperature and the power supply. A power cap is not one of them: a kernel that needs
-/// all the power is measured as it always runs. Nor is a limit of the clocks, which somebody has set.
+/// Reasons that come and go with the temperature and the power supply. A power cap is none of them: a kernel that draws so much
+/// power runs at these clocks whenever it is measured. Nor is a clock limit, which an administrator has set.
 const DISTURBING: u64 = abi::THROTTLE_SOFTWARE_THERMAL
     | abi::THROTTLE_HARDWARE_THERMAL
     | abi::THROTTLE_POWER_BRAKE

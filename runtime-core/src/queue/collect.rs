@@ -12,12 +12,12 @@ use crate::timeline::hazards::{Dependencies, PROMOTED, Use};
 use crate::timeline::virtual_queue::Cause;
 use crate::{Access, Arg, Kernel, LaunchConfig, Queue, Result};
 
-/// What a virtual queue does with its launches.
+/// What a virtual queue does with its launches. `fusion` implements it once; it is a trait because `fusion` lies above `queue`.
 pub(crate) trait Completion: fmt::Debug + Send + Sync {
     /// The most launches that are listed.
     fn limit(&self) -> usize;
 
-    /// Whether the program said that nobody reads this memory after the list.
+    /// Whether the program has said that this memory is not read after the list.
     fn promises(&self, buffer: &Buffer) -> bool;
 
     /// Completes the list of `queue`, which is full. Called without any lock.
@@ -143,11 +143,11 @@ impl Queue {
         timeline.check_healthy()?;
         real.timeline.check_healthy()?;
         let last = timeline.last_submitted();
-        let (ticket, holds_last) = (last + 1, last != 0 && timeline.is_event_held(last));
-        collector.list.push((ticket, kernel, config), args.clone(), waits, (is_tracked, holds_last));
+        let (ticket, watches_last) = (last + 1, last != 0 && timeline.is_watched(last));
+        collector.list.push((ticket, kernel, config), args.clone(), waits, (is_tracked, watches_last));
         timeline.set_last_submitted(ticket);
         hazards.record(Use { queue: timeline.id, ticket });
-        timeline.event_held(ticket);
+        timeline.watch(ticket);
         Ok(Attempt::Listed(ticket))
     }
 }

@@ -214,7 +214,7 @@ impl Queue {
         let mut uses = AccessSet::default();
         uses.add(to, Access::Write)?;
         uses.add(from, Access::Read)?;
-        let flags = SubmitFlags { transfer: true, hold: true, after: ticket, ..SubmitFlags::default() };
+        let flags = SubmitFlags { transfer: true, watched: true, after: ticket, ..SubmitFlags::default() };
         let submitted = if (own(destination) || own(source)) && same_backend {
             self.submit(&uses, flags, |calls, queue, submit| {
                 // SAFETY: both buffers are of this backend, and are kept until the ticket has ended.
@@ -249,7 +249,7 @@ impl Queue {
         let mut last = None;
         let mut pieces = pieces.iter().peekable();
         while let Some((at, of)) = pieces.next() {
-            // Only the last one is waited for: do not hold, and so signal, the others.
+            // Only the last one is waited for: do not watch, and so signal, the others.
             drop(last.take());
             match self.copy_2d_on_device((to, at), (from, of), pieces.peek().is_none())? {
                 Some(event) => last = Some(event),
@@ -275,7 +275,7 @@ impl Queue {
         uses.add(to, Access::Write)?;
         uses.add(from, Access::Read)?;
         let rows = raw_rows((to.handle, destination), (from.handle, source));
-        let flags = SubmitFlags { transfer: last, hold: last, ..SubmitFlags::default() };
+        let flags = SubmitFlags { transfer: last, watched: last, ..SubmitFlags::default() };
         let submitted = self.submit(&uses, flags, |calls, queue, submit| {
             // SAFETY: both buffers are of this device, and are kept until the ticket has ended.
             unsafe { (calls.copy_2d)(queue, submit, &raw const rows) }
@@ -347,7 +347,7 @@ impl Queue {
         uses.add(buffer, Access::Write)?;
         let (offset, bytes) = (tensor.byte_offset() as u64, tensor.size_bytes() as u64);
         let pattern_bytes = u32::try_from(pattern.len()).unwrap_or(0);
-        let flags = SubmitFlags { transfer: true, hold: true, after: ticket, ..SubmitFlags::default() };
+        let flags = SubmitFlags { transfer: true, watched: true, after: ticket, ..SubmitFlags::default() };
         let submitted = self.submit(&uses, flags, |calls, queue, submit| {
             // SAFETY: the queue is open, and the pattern lives during the call.
             unsafe {

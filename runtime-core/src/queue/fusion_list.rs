@@ -40,8 +40,8 @@ pub(crate) struct Entry {
     pub(crate) args: Arc<[OwnedArg]>,
     /// Whether its accesses are recorded.
     pub(crate) is_tracked: bool,
-    /// Whether its event was held when the next one was added.
-    is_held: bool,
+    /// Whether the program had an event of it when the next one was added.
+    is_watched: bool,
     waits: QueueWaits,
 }
 
@@ -49,7 +49,7 @@ impl Entry {
     /// A launch that no queue has taken.
     pub(crate) fn recorded(kernel: Kernel, config: LaunchConfig, args: Vec<OwnedArg>) -> Self {
         let waits = QueueWaits::new();
-        Self { ticket: 0, kernel, config, args: args.into(), is_tracked: true, is_held: false, waits }
+        Self { ticket: 0, kernel, config, args: args.into(), is_tracked: true, is_watched: false, waits }
     }
 }
 
@@ -106,8 +106,8 @@ pub(crate) struct FusedLaunch<'e> {
     pub(crate) promoted: SmallVec<[&'e Tensor; 2]>,
 }
 
-/// Submits the steps of a list at once, after the waits, which are merged only when they are asked for; `true` if the last event is
-/// held. Returns the ticket, or `None` if they must be submitted one by one.
+/// Submits the steps of a list at once, after the waits, which are merged only when they are asked for; `true` if the last step
+/// is watched. Returns the ticket, or `None` if they must be submitted one by one.
 pub(crate) type SubmitAtOnce<'a> = &'a mut dyn FnMut(&Queue, &dyn Fn() -> QueueWaits, bool) -> Option<u64>;
 
 /// What became of a list.
@@ -139,11 +139,11 @@ impl FusionList {
         self.entries.lock().list.len()
     }
 
-    /// The entries as they are now; `holds_last` if the event of the last one is held.
-    pub(crate) fn snapshot(&self, holds_last: bool) -> Vec<Entry> {
+    /// The entries as they are now; `watches_last` if the last one is watched.
+    pub(crate) fn snapshot(&self, watches_last: bool) -> Vec<Entry> {
         let mut entries = self.entries.lock().list.clone();
         if let Some(last) = entries.last_mut() {
-            last.is_held = holds_last;
+            last.is_watched = watches_last;
         }
         entries
     }
@@ -154,17 +154,17 @@ impl FusionList {
         (ticket, kernel, config): (u64, &Kernel, &LaunchConfig),
         args: Arc<[OwnedArg]>,
         mut waits: QueueWaits,
-        (is_tracked, holds_last): (bool, bool),
+        (is_tracked, watches_last): (bool, bool),
     ) {
         let mut entries = self.entries.lock();
         if let Some(last) = entries.list.last_mut() {
-            last.is_held = holds_last;
+            last.is_watched = watches_last;
         }
         if !entries.next_waits.is_empty() {
             add_waits(&mut waits, &std::mem::take(&mut entries.next_waits));
         }
         let (kernel, config) = (kernel.clone(), *config);
-        entries.list.push(Entry { ticket, kernel, config, args, is_tracked, is_held: false, waits });
+        entries.list.push(Entry { ticket, kernel, config, args, is_tracked, is_watched: false, waits });
     }
 
     /// Makes the next entry wait.
@@ -218,7 +218,7 @@ impl FusionList {
         Ok(Some(handed_over))
     }
 
-    /// Publishes what was submitted, and returns the entries, which are no longer listed, and what was kept until then.
+    /// Publishes what was submitted, and returns the entries, which are no longer listed, and what was retained until then.
     fn resolve(
         &self,
         timeline: &Timeline,
@@ -231,7 +231,7 @@ impl FusionList {
         if let Some((ticket, error)) = failure {
             timeline.fail_from(*ticket, error);
         }
-        let kept = timeline.resolve_tickets(tickets, entries.last().map_or(0, |entry| entry.ticket));
+        let retained = timeline.resolve_tickets(tickets, entries.last().map_or(0, |entry| entry.ticket));
         let used = |ticket: u64| {
             let at = tickets.binary_search_by_key(&ticket, |(own, _)| *own).ok()?;
             Some(Use { queue: real.timeline.id, ticket: tickets[at].1 })
@@ -244,7 +244,7 @@ impl FusionList {
             }
         }
         mark_promoted(real, steps, entries, handed_over);
-        (self.entries.lock().list.drain(..entries.len()).collect(), kept)
+        (self.entries.lock().list.drain(..entries.len()).collect(), retained)
     }
 }
 
@@ -252,7 +252,7 @@ impl Unsubmitted for FusionList {
     fn submit_all(&self, timeline: &Timeline, cause: Cause) {
         let resolving = self.resolving.lock();
         let Some(real) = resolving.clone() else { return };
-        let entries = self.snapshot(timeline.is_event_held(timeline.last_submitted()));
+        let entries = self.snapshot(timeline.is_watched(timeline.last_submitted()));
         if entries.is_empty() {
             return;
         }
@@ -274,7 +274,7 @@ impl Unsubmitted for FusionList {
     }
 }
 
-/// Submits several steps at once. Steps whose events the program holds are not, because a wait for early work must not wait for
+/// Submits several steps at once. Steps that the program watches are not, because a wait for early work must not wait for
 /// later work.
 fn submit_at_once(
     real: &Queue,
@@ -282,10 +282,10 @@ fn submit_at_once(
     at_once: SubmitAtOnce<'_>,
 ) -> Option<u64> {
     let last = steps.last().filter(|_| steps.len() > 1)?.entries.start;
-    if entries[..last].iter().any(|entry| entry.is_held) {
+    if entries[..last].iter().any(|entry| entry.is_watched) {
         return None;
     }
-    at_once(real, &|| merged_waits(entries), entries[last..].iter().any(|entry| entry.is_held))
+    at_once(real, &|| merged_waits(entries), entries[last..].iter().any(|entry| entry.is_watched))
 }
 
 /// What any of the entries waits for.
@@ -309,7 +309,7 @@ fn submit_step(
     let run = &entries[step.entries.clone()];
     if let (Some(FusedLaunch { kernel, config, args, .. }), None) = (&step.fused, &handed_over.failure) {
         let waits = merged_waits(run);
-        match real.submit_listed((kernel, config, args), &waits, run.iter().any(|entry| entry.is_held)) {
+        match real.submit_listed((kernel, config, args), &waits, run.iter().any(|entry| entry.is_watched)) {
             Ok(at) => {
                 handed_over.tickets.extend(run.iter().map(|entry| (entry.ticket, at)));
                 return Ok(());
@@ -323,7 +323,7 @@ fn submit_step(
             break;
         }
         let args: SmallVec<[Arg<'_>; 16]> = entry.args.iter().map(OwnedArg::borrow).collect();
-        match real.submit_listed((&entry.kernel, &entry.config, &args), &entry.waits, entry.is_held) {
+        match real.submit_listed((&entry.kernel, &entry.config, &args), &entry.waits, entry.is_watched) {
             Ok(at) => handed_over.tickets.push((entry.ticket, at)),
             Err(error) => handed_over.failure = Some((entry.ticket, error)),
         }

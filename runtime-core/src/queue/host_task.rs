@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::timeline::KeepOpen;
+use crate::timeline::DeviceServices;
 use crate::timeline::event::Event;
 use crate::timeline::event::host_job::HostJob;
-use crate::timeline::event::keep_alive::Kept;
+use crate::timeline::event::retained::Retained;
 use crate::timeline::event::signal::Signal;
 use crate::{Error, ErrorKind, Queue, Result};
 
@@ -92,9 +92,9 @@ impl Queue {
     /// # Errors
     /// `Unavailable` in a forked child; `DeviceLost`. The values are kept also then.
     pub fn keep_until<T: Send + 'static>(&self, deps: &[&Event], values: T) -> Result<()> {
-        let kept = Kept::new(Event::all(deps), values);
+        let retained = Retained::new(Event::all(deps), values);
         let checked = self.device.check();
-        drop(kept);
+        drop(retained);
         checked
     }
 
@@ -105,9 +105,9 @@ impl Queue {
     /// As [`Queue::wait_for`].
     pub fn barrier(&self, deps: &[&Event]) -> Result<Event> {
         self.wait_for_all(deps)?;
-        let last = Event::new(&self.timeline, self.timeline.hold_last());
+        let last = Event::new(&self.timeline, self.timeline.watch_last());
         // What is not a launch went to the real queue of a virtual one directly.
-        let direct = self.real_queue().map(|real| Event::new(&real.timeline, real.timeline.hold_last()));
+        let direct = self.real_queue().map(|real| Event::new(&real.timeline, real.timeline.watch_last()));
         let events: Vec<_> = deps.iter().copied().chain([&last]).chain(&direct).collect();
         Ok(Event::all(&events).with_dependencies(deps))
     }

@@ -128,7 +128,7 @@ impl Queue {
 
     #[inline]
     pub(crate) fn call_as(&self, kernel: &Kernel, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<()> {
-        let flags = SubmitFlags { inline: self.inline, hold: true, ..SubmitFlags::default() };
+        let flags = SubmitFlags { inline: self.inline, watched: true, ..SubmitFlags::default() };
         match self.start(kernel, config, args, flags, true)? {
             Submitted::Async(ticket) => Event::new(&self.timeline, ticket).wait(),
             Submitted::Inline(_) => Ok(()),
@@ -160,7 +160,7 @@ impl Queue {
         args: &[Arg<'_>],
         tracked: bool,
     ) -> Result<Event> {
-        let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
+        let flags = SubmitFlags { watched: true, ..SubmitFlags::default() };
         let submitted = self.start(kernel, config, args, flags, tracked)?;
         Ok(Event::new(&self.timeline, submitted.ticket()))
     }
@@ -173,7 +173,7 @@ impl Queue {
         args: &[Arg<'_>],
         ticket: u64,
     ) -> Result<Event> {
-        let flags = SubmitFlags { hold: true, after: ticket, ..SubmitFlags::default() };
+        let flags = SubmitFlags { watched: true, after: ticket, ..SubmitFlags::default() };
         let submitted = self.start(kernel, config, args, flags, true)?;
         Ok(Event::new(&self.timeline, submitted.ticket()))
     }
@@ -212,7 +212,7 @@ impl Queue {
         self.fill(&report, &[0])?;
         let args: SmallVec<[Arg<'_>; 16]> =
             std::iter::once(Arg::read_write(&report)).chain(args.iter().copied()).collect();
-        let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
+        let flags = SubmitFlags { watched: true, ..SubmitFlags::default() };
         let submitted = self.start_checked(kernel, config, &args, flags, true)?;
         if let Submitted::Async(ticket) = submitted {
             let mut line = [0; size_of::<u32>()];
@@ -332,7 +332,7 @@ impl Queue {
         if let Some(real) = self.in_order() {
             return real.call_noop();
         }
-        let flags = SubmitFlags { inline: self.inline, hold: true, ..SubmitFlags::default() };
+        let flags = SubmitFlags { inline: self.inline, watched: true, ..SubmitFlags::default() };
         // SAFETY: the queue is open.
         let submitted = self.submit(&AccessSet::default(), flags, |calls, queue, submit| unsafe {
             (calls.noop)(queue, submit)
@@ -360,7 +360,7 @@ impl Queue {
         operation: &str,
         call: impl FnMut(&abi::QueueCalls, abi::Handle, abi::SubmitInfo) -> abi::Status,
     ) -> Result<Event> {
-        let flags = SubmitFlags { hold: true, ..SubmitFlags::default() };
+        let flags = SubmitFlags { watched: true, ..SubmitFlags::default() };
         let submitted = self.submit(&AccessSet::default(), flags, call);
         let submitted = submitted.map_err(|error| self.annotate(error, operation))?;
         Ok(Event::new(&self.timeline, submitted.ticket()))
@@ -429,7 +429,7 @@ impl Queue {
         self.device.check()?;
         // A caller that only polls must see the end, too, so the driver must have the work.
         self.timeline.signal_and_flush(self.timeline.last_submitted())?;
-        self.timeline.poll_transitively()?;
+        self.timeline.poll_with_sources()?;
         Ok(self.timeline.completed())
     }
 }
@@ -451,7 +451,7 @@ impl Drop for Queue {
         // Nobody can end its hold any more, so a failure is worth a second attempt.
         let _ = self.timeline.resume().or_else(|_| self.timeline.resume());
         // The end of an inline call is recorded by a poll. After an error, reaping polls again.
-        let _ = self.timeline.poll();
+        let _ = self.timeline.poll_queue();
         let until = if self.timeline.has_ended(self.timeline.last_submitted()) {
             Vec::new()
         } else {

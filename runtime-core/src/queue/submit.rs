@@ -151,7 +151,7 @@ pub(crate) struct SubmitFlags {
     /// It is a transfer: signal it at once.
     pub(crate) transfer: bool,
     /// The caller will make an event of it.
-    pub(crate) hold: bool,
+    pub(crate) watched: bool,
     /// It may run on this thread if the queue is idle.
     pub(crate) inline: bool,
     /// A ticket of this queue that it runs after, besides those that use its buffers; 0 for none.
@@ -263,7 +263,7 @@ impl Queue {
         let timeline = &*self.timeline;
         let _submission = timeline.submission.lock();
         timeline.check_healthy()?;
-        timeline.signal_held()?;
+        timeline.signal_watched()?;
         let ticket = timeline.last_submitted() + 1;
         let after = after.unwrap_or(ticket - 1);
         if let Some(waits) = waits
@@ -281,8 +281,8 @@ impl Queue {
         if let Submitted::Async(_) = submitted {
             // The work is submitted. A wait tries a failed signal again.
             let _ = timeline.signal_submitted(flags.transfer);
-            if flags.hold {
-                timeline.event_held(ticket);
+            if flags.watched {
+                timeline.watch(ticket);
             }
         }
         Ok(Attempt::Done(submitted))
@@ -297,13 +297,13 @@ impl Queue {
         &self,
         launch: (&Kernel, &LaunchConfig, &[Arg<'_>]),
         waits: &QueueWaits,
-        hold: bool,
+        watched: bool,
     ) -> Result<u64> {
         let (kernel, config, args) = launch;
         let mut raw = RawLaunch::default();
         raw.fill((kernel.lowered(), config), args, |_, _| Ok(()))?;
         let launch = &raw.pointed(config);
-        self.submit_listed_as(waits, hold, |calls, queue, submit| {
+        self.submit_listed_as(waits, watched, |calls, queue, submit| {
             call_launch(calls, queue, submit, (kernel, config, launch))
         })
     }
@@ -315,11 +315,11 @@ impl Queue {
     pub(crate) fn submit_listed_as(
         &self,
         waits: &QueueWaits,
-        hold: bool,
+        watched: bool,
         mut operation: impl FnMut(&QueueCalls, Handle, SubmitInfo) -> Status,
     ) -> Result<u64> {
         self.device.check()?;
-        let flags = SubmitFlags { hold, ..SubmitFlags::default() };
+        let flags = SubmitFlags { watched, ..SubmitFlags::default() };
         loop {
             match self.submit_after(Some(waits), None, flags, &mut operation, |_| {})? {
                 Attempt::Done(submitted) => return Ok(submitted.ticket()),

@@ -15,7 +15,7 @@ use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Access, Element, Error, Queue, Result, Tensor};
 
-const TRANSFER: SubmitFlags = SubmitFlags { transfer: true, hold: true, inline: false, after: 0 };
+const TRANSFER: SubmitFlags = SubmitFlags { transfer: true, watched: true, inline: false, after: 0 };
 
 impl Queue {
     /// Copies row-major elements into a contiguous tensor, in order with the queue's work, without waiting for it. A `Vec` is
@@ -55,7 +55,7 @@ impl Queue {
             return Ok(Event::new(&self.timeline, 0));
         }
         let ticket = submit().map_err(|error| self.annotate(error, "upload"))?.ticket();
-        keep(Some(self.device.clone()), &self.timeline, ticket, data);
+        retain(Some(self.device.clone()), &self.timeline, ticket, data);
         Ok(Event::new(&self.timeline, ticket))
     }
 
@@ -132,13 +132,13 @@ impl<T: Element> Drop for Download<T> {
         if !data.is_empty()
             && let Some(timeline) = self.event.timeline()
         {
-            keep(self.device.upgrade(), timeline, self.event.ticket(), data);
+            retain(self.device.upgrade(), timeline, self.event.ticket(), data);
         }
     }
 }
 
-/// Keeps `data` until `ticket` has ended. The memory is leaked with its device.
-fn keep<T: Element>(device: Option<Arc<OpenDevice>>, timeline: &Arc<Timeline>, ticket: u64, data: Vec<T>) {
+/// Retains `data` until `ticket` has ended. The memory is leaked with its device.
+fn retain<T: Element>(device: Option<Arc<OpenDevice>>, timeline: &Arc<Timeline>, ticket: u64, data: Vec<T>) {
     if timeline.has_ended(ticket) {
         return;
     }

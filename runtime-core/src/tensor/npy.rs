@@ -11,6 +11,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use crate::atomic_file::write_atomic;
+use crate::tensor::layout::Layout;
 use crate::{DType, Error, ErrorKind, HostArray, Result};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -257,21 +258,16 @@ fn swap_bytes(array: &mut HostArray) {
 
 /// A row-major copy of an array whose bytes are in column-major order.
 fn transpose(source: &HostArray) -> Result<HostArray> {
-    let mut target = HostArray::new(source.dtype(), source.shape())?;
-    let size = source.dtype().bytes();
-    let shape = source.shape();
-    let mut index = vec![0; shape.len()];
-    for element in target.bytes_mut().chunks_exact_mut(size) {
-        let position = index.iter().zip(shape).rev().fold(0, |position, (i, extent)| position * extent + i);
-        element.copy_from_slice(&source.bytes()[position * size..][..size]);
-        for axis in (0..shape.len()).rev() {
-            index[axis] += 1;
-            if index[axis] < shape[axis] {
-                break;
-            }
-            index[axis] = 0;
+    let (size, shape) = (source.dtype().bytes(), source.shape());
+    let reversed: Vec<_> = shape.iter().rev().copied().collect();
+    let column_major = Layout::contiguous(&reversed)?.permute(&(0..shape.len()).rev().collect::<Vec<_>>())?;
+    let mut target = HostArray::new(source.dtype(), shape)?;
+    let mut elements = target.bytes_mut().chunks_exact_mut(size);
+    column_major.for_each(0, |at| {
+        if let Some(element) = elements.next() {
+            element.copy_from_slice(&source.bytes()[at * size..][..size]);
         }
-    }
+    });
     Ok(target)
 }
 

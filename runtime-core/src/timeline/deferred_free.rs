@@ -154,7 +154,7 @@ fn is_over(timeline: &Arc<Timeline>, ticket: u64) -> bool {
     if let Some(_open) = timeline.device.upgrade()
         && !timeline.has_ended(ticket)
     {
-        let _ = timeline.poll();
+        let _ = timeline.poll_queue();
     }
     !timeline.maybe_running(ticket)
 }

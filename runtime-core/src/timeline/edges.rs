@@ -26,9 +26,9 @@ impl Timeline {
     }
 
     /// Polls this queue, and the queues that it depends on.
-    pub(crate) fn poll_transitively(self: &Arc<Self>) -> Result<()> {
+    pub(crate) fn poll_with_sources(self: &Arc<Self>) -> Result<()> {
         // That of a virtual queue also polls what its real queue depends on.
-        self.poll()?;
+        self.poll_queue()?;
         if self.has_edges() { self.resolve_edges(true) } else { Ok(()) }
     }
 
@@ -80,19 +80,19 @@ impl Timeline {
         }
         let mut broken = Ok(());
         for source in &reachable[1..] {
-            broken = broken.and(source.poll_as_source(signal_and_flush));
+            broken = broken.and(source.poll_for_dependent(signal_and_flush));
         }
         while reachable.iter().any(|timeline| timeline.propagate_failures()) {}
         if self.has_edges() { broken } else { Ok(()) }
     }
 
     /// Polls this queue because another one depends on it.
-    fn poll_as_source(self: &Arc<Self>, signal_and_flush: bool) -> Result<()> {
+    fn poll_for_dependent(self: &Arc<Self>, signal_and_flush: bool) -> Result<()> {
         let polled = match self.device.upgrade() {
             Some(_open) if signal_and_flush => {
-                self.signal_and_flush(self.signaled.load(Ordering::Acquire)).and_then(|()| self.poll())
+                self.signal_and_flush(self.signaled.load(Ordering::Acquire)).and_then(|()| self.poll_queue())
             }
-            Some(_open) => self.poll(),
+            Some(_open) => self.poll_queue(),
             // A closed device has recorded its queues' final state.
             None if self.end.load(Ordering::Acquire) == LEAKED => Err(self.cancelled()),
             None => Ok(()),

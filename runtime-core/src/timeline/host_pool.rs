@@ -46,7 +46,7 @@ pub(crate) struct HostPool {
     first_start: OnceLock<Instant>,
 }
 
-/// What a thread of the pool runs.
+/// What a thread of the pool runs. `HostJob` implements it once; it is a trait because events lie above the pool.
 pub(crate) trait Job: fmt::Debug + Send + Sync {
     fn run(self: Arc<Self>);
 }

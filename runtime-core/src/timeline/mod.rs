@@ -92,7 +92,9 @@ fn wrong_progress(progress: Progress, submitted: u64) -> Error {
 }
 
 /// What timelines, events and the wait thread need of an open device. A strong reference keeps it open.
-pub(crate) trait KeepOpen: fmt::Debug + Send + Sync {
+///
+/// `OpenDevice` implements it once; it is a trait so that this module does not import `open_device`, which is made of timelines.
+pub(crate) trait DeviceServices: fmt::Debug + Send + Sync {
     fn state(&self) -> &DeviceState;
 
     /// Marks the device as lost, and fails all work in flight.
@@ -135,8 +137,8 @@ pub(crate) struct Timeline {
     last_submitted: AtomicU64,
     first_failed: AtomicU64,
     /// The last ticket whose event was handed out, and the last one whose only event was dropped again.
-    held: AtomicU64,
-    released: AtomicU64,
+    watched: AtomicU64,
+    unwatched: AtomicU64,
     /// Another queue has waited for this one: signal every submission.
     signal_all: AtomicBool,
     /// Whether the backend can block until a ticket has ended; assumed until it refuses.
@@ -147,8 +149,8 @@ pub(crate) struct Timeline {
     /// Number of `edges`, readable without their lock.
     edge_count: AtomicUsize,
     pub(crate) calls: QueueCalls,
-    pub(crate) device: Weak<dyn KeepOpen>,
-    /// Where the state of the device lies, or lay; `device` keeps the address from being used again.
+    pub(crate) device: Weak<dyn DeviceServices>,
+    /// Address of the device's state, to recognise it; unique because `device` keeps the allocation.
     device_address: usize,
     name: String,
     /// The last signaled ticket: its end is observable by itself.
@@ -173,7 +175,12 @@ unsafe impl Send for Timeline {}
 unsafe impl Sync for Timeline {}
 
 impl Timeline {
-    pub(crate) fn new(id: u64, handle: Handle, device: Weak<dyn KeepOpen>, state: &DeviceState) -> Self {
+    pub(crate) fn new(
+        id: u64,
+        handle: Handle,
+        device: Weak<dyn DeviceServices>,
+        state: &DeviceState,
+    ) -> Self {
         Self {
             id,
             handle,
@@ -188,8 +195,8 @@ impl Timeline {
             flushed: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             first_failed: AtomicU64::new(NONE),
-            held: AtomicU64::new(0),
-            released: AtomicU64::new(0),
+            watched: AtomicU64::new(0),
+            unwatched: AtomicU64::new(0),
             signal_all: AtomicBool::new(false),
             can_block: AtomicBool::new(!handle.is_null()),
             is_held: AtomicBool::new(false),
@@ -360,10 +367,10 @@ impl Timeline {
         ticket
     }
 
-    /// Polls the backend and records its progress. The device must be open.
-    pub(crate) fn poll(&self) -> Result<()> {
+    /// Asks the backend for the progress of this queue, and records it. The device must be open.
+    pub(crate) fn poll_queue(&self) -> Result<()> {
         if self.is_of_program() {
-            return self.poll_real();
+            return self.poll_real_queue();
         }
         let mut progress = UNANSWERED;
         // SAFETY: the queue is open and `progress` is writable.
@@ -413,17 +420,17 @@ impl Timeline {
         self.signal_all.store(true, Ordering::Relaxed);
     }
 
-    /// Signals the last submission if its event is still held. Call it under the submission lock, before the next submission.
+    /// Signals the last submission if it is watched. Call it under the submission lock, before the next submission.
     #[inline]
-    pub(crate) fn signal_held(&self) -> Result<()> {
+    pub(crate) fn signal_watched(&self) -> Result<()> {
         let tail = self.last_submitted.load(Ordering::Relaxed);
-        if tail != 0 && self.is_event_held(tail) { self.signal_last() } else { Ok(()) }
+        if tail != 0 && self.is_watched(tail) { self.signal_last() } else { Ok(()) }
     }
 
-    /// Whether an event of `ticket`, the last one, is still held.
+    /// Whether the program has an event of `ticket`, the last one, so that a wait for it must not wait for later work.
     #[inline]
-    pub(crate) fn is_event_held(&self, ticket: u64) -> bool {
-        self.held.load(Ordering::Relaxed) == ticket && self.released.load(Ordering::Relaxed) != ticket
+    pub(crate) fn is_watched(&self, ticket: u64) -> bool {
+        self.watched.load(Ordering::Relaxed) == ticket && self.unwatched.load(Ordering::Relaxed) != ticket
     }
 
     /// Signals the submission just made if it is a transfer, or if other queues wait for this one. Call it under the submission
@@ -475,25 +482,25 @@ impl Timeline {
 
     /// Records that an event of `ticket`, the last one, was handed out.
     #[inline]
-    pub(crate) fn event_held(&self, ticket: u64) {
-        self.held.store(ticket, Ordering::Relaxed);
+    pub(crate) fn watch(&self, ticket: u64) {
+        self.watched.store(ticket, Ordering::Relaxed);
     }
 
     /// Records that an event of the last ticket was handed out, even if there was one before; returns that ticket.
-    pub(crate) fn hold_last(&self) -> u64 {
+    pub(crate) fn watch_last(&self) -> u64 {
         let _submission = self.submission.lock();
         let tail = self.last_submitted();
-        self.released.store(0, Ordering::Relaxed);
-        self.event_held(tail);
+        self.unwatched.store(0, Ordering::Relaxed);
+        self.watch(tail);
         tail
     }
 
     /// Records that the only event of `ticket` was dropped.
     #[inline]
     pub(crate) fn event_dropped(&self, ticket: u64) {
-        if self.held.load(Ordering::Relaxed) == ticket {
-            // If another submission has set `held` meanwhile, this may hide its own release. That costs one needless signal.
-            self.released.store(ticket, Ordering::Relaxed);
+        if self.watched.load(Ordering::Relaxed) == ticket {
+            // If another submission has set `watched` meanwhile, this may hide that its own event was dropped. That costs one needless signal.
+            self.unwatched.store(ticket, Ordering::Relaxed);
         }
     }
 

@@ -21,7 +21,7 @@ use crate::timeline::host_pool::HostPool;
 use crate::timeline::queue_table::{QueueStatus, QueueTable};
 use crate::timeline::virtual_queue::Unsubmitted;
 use crate::timeline::wait_thread::WaitThread;
-use crate::timeline::{KeepOpen, LAST_PAUSE, LAST_TRIES, Timeline};
+use crate::timeline::{DeviceServices, LAST_PAUSE, LAST_TRIES, Timeline};
 use crate::{DeviceInfo, Error, ErrorKind, QueueOptions, Result, ThrottleReasons};
 
 /// How long closing a device waits for work in flight before it leaks the device.
@@ -64,7 +64,7 @@ impl Deref for OpenDevice {
     }
 }
 
-impl KeepOpen for OpenDevice {
+impl DeviceServices for OpenDevice {
     fn state(&self) -> &DeviceState {
         &self.state
     }
@@ -337,7 +337,7 @@ impl OpenDevice {
             let mut refusals = 0;
             while !self.is_lost() && !timeline.has_ended(timeline.last_submitted()) {
                 let polled =
-                    timeline.signal_and_flush(timeline.last_submitted()).and_then(|()| timeline.poll());
+                    timeline.signal_and_flush(timeline.last_submitted()).and_then(|()| timeline.poll_queue());
                 // A single refusal does not justify a leak.
                 refusals += u32::from(polled.is_err());
                 if !self.is_lost() && (refusals > LAST_TRIES || Instant::now() > deadline) {
@@ -370,7 +370,8 @@ fn ended(timeline: &Arc<Timeline>, ticket: u64) -> bool {
         return true;
     }
     let Some(_open) = timeline.device.upgrade() else { return !timeline.maybe_running(ticket) };
-    timeline.signal_and_flush(ticket).and_then(|()| timeline.poll()).is_ok() && timeline.has_ended(ticket)
+    timeline.signal_and_flush(ticket).and_then(|()| timeline.poll_queue()).is_ok()
+        && timeline.has_ended(ticket)
 }
 
 impl Drop for OpenDevice {

@@ -94,18 +94,18 @@ impl QueueTable {
         // Everything that other holders did with the queue must happen before it is closed. The count was read relaxed; an
         // upgrade acquires. (A fence would do, but the thread sanitizer does not support fences.)
         let _seen = Arc::downgrade(timeline).upgrade();
-        self.keep_failure(timeline);
+        self.record_failure(timeline);
         live.remove(&timeline.id);
         true
     }
 
     /// Removes a timeline whose device is gone.
     pub(crate) fn remove(&self, timeline: &Timeline) {
-        self.keep_failure(timeline);
+        self.record_failure(timeline);
         self.live.lock().remove(&timeline.id);
     }
 
-    fn keep_failure(&self, timeline: &Timeline) {
+    fn record_failure(&self, timeline: &Timeline) {
         if let Some(failure) = timeline.failure() {
             self.failed.lock().insert(timeline.id, failure);
         }

@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::{KeepOpen, Timeline};
+use super::{DeviceServices, Timeline};
 use crate::Result;
 use crate::timeline::device_state::DeviceState;
 
@@ -52,7 +52,8 @@ impl fmt::Display for Cause {
     }
 }
 
-/// The submissions of a virtual queue that the driver does not have.
+/// The submissions of a virtual queue that the driver does not have. `FusionList` implements it once; it is a trait because `queue`
+/// lies above `timeline`.
 pub(crate) trait Unsubmitted: fmt::Debug + Send + Sync {
     /// Submits all of them as they are, in order, and resolves their tickets. Call it without any lock.
     fn submit_all(&self, timeline: &Timeline, cause: Cause);
@@ -72,8 +73,8 @@ struct Tickets {
     resolved: u64,
     /// Tickets in ascending order, with those of the real queue; those that are over are removed.
     real: VecDeque<(u64, u64)>,
-    /// What is kept until what is listed has ended.
-    kept: Vec<Box<dyn Any + Send>>,
+    /// Values that are retained until what is listed has been handed over.
+    retained: Vec<Box<dyn Any + Send>>,
 }
 
 /// Where the work of a ticket is.
@@ -124,7 +125,7 @@ impl Timeline {
         id: u64,
         real: &Arc<Self>,
         list: Arc<dyn Unsubmitted>,
-        device: Weak<dyn KeepOpen>,
+        device: Weak<dyn DeviceServices>,
         state: &DeviceState,
     ) -> Self {
         let own = VirtualQueue { real: real.clone(), list, tickets: Mutex::default() };
@@ -191,7 +192,7 @@ impl Timeline {
     }
 
     /// Records that all tickets up to `resolved` are handed over; `tickets` are in ascending order, each with that of the real
-    /// queue. Those without one have failed, and are not submitted. Returns what was kept while they were listed, to be dropped
+    /// queue. Those without one have failed, and are not submitted. Returns what was retained while they were listed, to be dropped
     /// without any lock.
     #[must_use]
     pub(crate) fn resolve_tickets(&self, tickets: &[(u64, u64)], resolved: u64) -> Vec<Box<dyn Any + Send>> {
@@ -200,17 +201,17 @@ impl Timeline {
         let mut known = own.tickets.lock();
         known.real.extend(tickets);
         known.resolved = resolved;
-        std::mem::take(&mut known.kept)
+        std::mem::take(&mut known.retained)
     }
 
-    /// Keeps a value until the list with `ticket` is handed over; returns it if it was already.
-    pub(crate) fn keep_while_listed<T: Send + 'static>(&self, ticket: u64, kept: T) -> Option<T> {
-        let Some(own) = &self.virtual_queue else { return Some(kept) };
+    /// Retains a value until the list with `ticket` is handed over; returns it if it was already.
+    pub(crate) fn retain_while_listed<T: Send + 'static>(&self, ticket: u64, value: T) -> Option<T> {
+        let Some(own) = &self.virtual_queue else { return Some(value) };
         let mut tickets = own.tickets.lock();
         if ticket <= tickets.resolved {
-            return Some(kept);
+            return Some(value);
         }
-        tickets.kept.push(Box::new(kept));
+        tickets.retained.push(Box::new(value));
         None
     }
 
@@ -253,9 +254,9 @@ impl Timeline {
 
     /// Polls the real queue of a virtual one; does nothing for a timeline of the program.
     #[cold]
-    pub(super) fn poll_real(&self) -> Result<()> {
+    pub(super) fn poll_real_queue(&self) -> Result<()> {
         let Some(own) = &self.virtual_queue else { return Ok(()) };
-        own.real.poll_transitively()?;
+        own.real.poll_with_sources()?;
         self.remove_ended();
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::virtual_queue::{Cause, Location};
-use super::{CLOSED, KeepOpen, LAST_PAUSE, LAST_TRIES, OPEN, Timeline, host_pool};
+use super::{CLOSED, DeviceServices, LAST_PAUSE, LAST_TRIES, OPEN, Timeline, host_pool};
 use crate::{Error, ErrorKind, Result};
 
 /// The longest single wait in a backend.
@@ -67,7 +67,7 @@ impl Timeline {
                 return if self.maybe_running(ticket) { Err(self.cancelled()) } else { Ok(()) };
             };
             self.signal_and_flush(ticket)?;
-            self.poll()?;
+            self.poll_queue()?;
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(self.timeout(ticket));
             }
@@ -78,7 +78,7 @@ impl Timeline {
 
     /// Waits until the device has released host memory that is borrowed for `ticket`. A device that cannot be polled is
     /// declared lost.
-    pub(crate) fn wait_host_memory_released(self: &Arc<Self>, ticket: u64, device: &dyn KeepOpen) {
+    pub(crate) fn wait_host_memory_released(self: &Arc<Self>, ticket: u64, device: &dyn DeviceServices) {
         for _ in 0..LAST_TRIES {
             match self.wait_ended(ticket, None) {
                 Ok(()) => return,
@@ -112,12 +112,12 @@ impl Timeline {
     }
 
     /// The result of `ticket` after a poll; `None` while it is in flight. Never blocks.
-    pub(crate) fn poll_ticket(self: &Arc<Self>, ticket: u64) -> Result<Option<Result<()>>> {
+    pub(crate) fn poll_result(self: &Arc<Self>, ticket: u64) -> Result<Option<Result<()>>> {
         if let Some(result) = self.status(ticket) {
             return Ok(Some(result));
         }
         if self.is_virtual() {
-            let polled = self.on_real(ticket, |real, at| real.poll_ticket(at))?;
+            let polled = self.on_real(ticket, |real, at| real.poll_result(at))?;
             return Ok(polled.unwrap_or_else(|| self.status(ticket)));
         }
         let Some(device) = self.device.upgrade() else {
@@ -127,7 +127,7 @@ impl Timeline {
         };
         device.state().check()?;
         self.signal_and_flush(ticket)?;
-        self.poll_transitively()?;
+        self.poll_with_sources()?;
         Ok(self.status(ticket))
     }
 
@@ -151,7 +151,7 @@ impl Timeline {
         self.resume()?;
         // At exit the driver is torn down while a host task may still run: it must not be blocked inside the driver.
         if deadline.is_none() && !host_pool::is_worker() && self.wait_blocking(ticket)? {
-            self.poll()?;
+            self.poll_queue()?;
             if let Some(result) = self.status(ticket) {
                 return result;
             }
@@ -159,7 +159,7 @@ impl Timeline {
         self.signal_and_flush(ticket)?;
         for round in 0u64.. {
             host_pool::check_exit()?;
-            self.poll_transitively()?;
+            self.poll_with_sources()?;
             if let Some(result) = self.status(ticket) {
                 return result;
             }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::process;
-use crate::timeline::{KeepOpen, Timeline};
+use crate::timeline::{DeviceServices, Timeline};
 use crate::{Error, ErrorKind, Result};
 
 /// Rounds of polling without a pause; after them the pause doubles from `SHORTEST` to `LONGEST`.
@@ -66,7 +66,7 @@ impl WaitThread {
     /// `OutOfResources` when the thread cannot be started.
     pub(crate) fn register(
         &self,
-        device: Weak<dyn KeepOpen>,
+        device: Weak<dyn DeviceServices>,
         (timeline, ticket): (&Arc<Timeline>, u64),
         registration: &mut u64,
         waker: &Waker,
@@ -95,14 +95,14 @@ impl WaitThread {
 
     /// Releases memory of external owners once the work on it has ended, even if the program makes no further call: the owners
     /// may be what keeps the device open.
-    pub(crate) fn reap_later(&self, device: Weak<dyn KeepOpen>) {
+    pub(crate) fn reap_later(&self, device: Weak<dyn DeviceServices>) {
         let mut state = self.shared.state.lock();
         // Without a thread, the next call that reaps does it.
         state.reaping = self.start(&mut state, device).is_ok();
         self.shared.changed.notify_one();
     }
 
-    fn start(&self, state: &mut State, device: Weak<dyn KeepOpen>) -> Result<()> {
+    fn start(&self, state: &mut State, device: Weak<dyn DeviceServices>) -> Result<()> {
         if !state.running {
             let shared = self.shared.clone();
             let thread = std::thread::Builder::new().name("rt-wait".to_owned());
@@ -130,7 +130,7 @@ impl Drop for WaitThread {
     }
 }
 
-fn run(shared: &Shared, device: &Weak<dyn KeepOpen>) {
+fn run(shared: &Shared, device: &Weak<dyn DeviceServices>) {
     let mut rounds = 0u32;
     let mut reaped = Instant::now();
     loop {
@@ -175,7 +175,7 @@ fn poll_queues(pending: &[Arc<Timeline>]) -> Vec<&Arc<Timeline>> {
     for timeline in pending {
         if !seen.iter().any(|known| Arc::ptr_eq(known, timeline)) {
             seen.push(timeline);
-            if timeline.poll_transitively().is_err() {
+            if timeline.poll_with_sources().is_err() {
                 broken.push(timeline);
             }
         }

@@ -11,17 +11,15 @@ mod wall_time;
 use std::time::{Duration, Instant};
 
 use runtime_core::{
-    Clock, ClockChoice, CommonRuntime, DeviceInfo, EmbeddedDevice, Error, ErrorKind, FlushCache, Result,
-    RunReport, Timing, Validation, Warmup, percentile,
+    Clock, ClockChoice, CommonRuntime, DeviceInfo, EmbeddedDevice, Error, ErrorKind, FlushCache, Measurement,
+    Result, RunReport, Timing, Validation, Warmup, percentile,
 };
 
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::evaluate::{Evaluated, running};
 use crate::job::Job;
-use crate::row::{
-    CounterValue, Counts, ImageUsage, Measurement, Outcome, Phase, Row, StackUsage, error_text,
-};
+use crate::row::{CounterValue, Counts, ImageUsage, Outcome, Phase, Row, StackUsage, error_text};
 use crate::settings::Settings;
 use check::Check;
 use program::Program;

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use runtime_core::{Clock, Cost, Error, ErrorKind, Result, Statistics, Timing, Warmup};
+use runtime_core::{
+    Clock, Cost, Error, ErrorKind, Measurement, Result, Statistics, Timing, Validation, Warmup,
+};
 
-use crate::row::{CounterValue, Measurement, error_text};
+use crate::row::{CounterValue, error_text};
 
 /// Times runs of a flashed program: `repeat` samples of `number` runs, until the budget is spent.
 ///
@@ -35,11 +37,8 @@ pub(super) fn measure(
     }
     let statistics = Statistics::of(&samples_ns)
         .ok_or_else(|| Error::new(ErrorKind::Internal, "no sample was taken of a program"))?;
-    let rate = |amount: Option<f64>| {
-        amount.map(|amount| amount / statistics.median_ns).filter(|rate| rate.is_finite())
-    };
     Ok(Measurement {
-        clock: Clock::HostWall.name().to_owned(),
+        clock: Clock::HostWall,
         // Each run starts a tool; the check, or the warm-up, was the first.
         cold: false,
         repeat: timing.repeat,
@@ -47,14 +46,12 @@ pub(super) fn measure(
         throttled: None,
         number,
         calls: 1 + warmup + number * samples_ns.len() as u64,
-        statistics: (&statistics).into(),
+        statistics,
         overhead_ns: None,
         transfer: None,
-        flops: cost.flops,
-        bytes: cost.bytes,
-        gflops_per_s: rate(cost.flops),
-        gbytes_per_s: rate(cost.bytes),
+        cost,
         samples_ns,
+        validation: Validation::default(),
     })
 }
 
@@ -90,7 +87,7 @@ mod tests {
         // The first run is the warm-up.
         assert_eq!(measured.samples_ns, [3.0, 6.0]);
         assert_eq!((measured.calls, measured.number, runs), (8, 3, 7));
-        assert_eq!((measured.clock.as_str(), measured.gflops_per_s), ("host_wall", Some(10.0 / 4.5)));
+        assert_eq!((measured.clock, measured.gflops_per_s()), (Clock::HostWall, Some(10.0 / 4.5)));
         timing.budget = Duration::ZERO;
         assert_eq!(
             measure(&timing, cost, || Ok(1)).unwrap().samples_ns.len(),

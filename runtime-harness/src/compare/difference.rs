@@ -109,8 +109,8 @@ fn measurement(row: &Row) -> Properties {
     vec![
         ("clock", json!(measurement.clock), true),
         ("cold", json!(measurement.cold), true),
-        ("flops per call", json!(measurement.flops), true),
-        ("bytes per call", json!(measurement.bytes), true),
+        ("flops per call", json!(measurement.cost.flops), true),
+        ("bytes per call", json!(measurement.cost.bytes), true),
     ]
 }
 
@@ -118,7 +118,7 @@ fn counts(row: &Row) -> Properties {
     let Some(counts) = &row.counts else { return Vec::new() };
     vec![
         ("clock", json!(counts.clock), true),
-        ("code bytes", json!(counts.image.map(|image| image.code_bytes)), false),
+        ("code bytes", json!(counts.image.map(|image| image.sizes.code_bytes)), false),
         ("stack bytes", json!(counts.stack.map(|stack| stack.used_bytes)), false),
     ]
 }

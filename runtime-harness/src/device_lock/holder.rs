@@ -92,7 +92,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
     fn a_holder_is_this_process_or_unknown() {
         let own = Holder::find(Some(std::process::id()));
         assert_eq!(own.process, Some(std::process::id()));

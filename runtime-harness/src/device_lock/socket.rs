@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use super::Holder;
 use crate::platform;
 
-/// How often to look for a name that is bound, and that nobody listens to.
+/// Interval at which a bound name without a listener is looked at again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);
-/// How long nobody may listen to a bound name until its holder counts as gone. A holder that binds or releases it takes
-/// microseconds; what keeps it bound then is a process that a kernel has forked.
+/// A bound socket without a listener for this long is considered abandoned. A holder needs microseconds between binding and
+/// listening; only a process that a kernel has forked keeps the name bound for longer.
 const ABANDONED_AFTER: Duration = Duration::from_secs(1);
-/// How many names of a lock may be kept by such processes.
+/// Number of names of a lock: one more than may be abandoned at the same time.
 const NAMES: u32 = 8;
-/// How long the next holder has time to bind the name before this process may ask for the lock again.
+/// Pause before this process may ask for the lock again, so that a waiting process gets it first.
 const TURN: Duration = Duration::from_millis(5);
 
 /// A bound name.

@@ -3,8 +3,9 @@
 mod causes;
 
 use causes::{Cause, causes};
+use runtime_core::Measurement;
 
-use crate::row::{Defect, Measurement, Noise};
+use crate::row::{Defect, Noise};
 use crate::settings::EffectiveSettings;
 
 /// The uncertainty of the median from which on a result is spoiled, unless `--until` asks for more.

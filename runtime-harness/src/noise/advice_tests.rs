@@ -1,11 +1,13 @@
 use super::*;
-use crate::row::{DeviceNoise, HostNoise, OtherProcess, Statistics, Throttled};
+use runtime_core::{Clock, Cost, Statistics, Throttled, Validation};
+
+use crate::row::{DeviceNoise, HostNoise, OtherProcess};
 use crate::settings::Settings;
 
 /// A quiet measurement: 30 samples of 10 ms.
 fn measurement() -> Measurement {
     Measurement {
-        clock: "host_wall".to_owned(),
+        clock: Clock::HostWall,
         cold: false,
         repeat: 30,
         reached_until: None,
@@ -16,10 +18,8 @@ fn measurement() -> Measurement {
         statistics: statistics(0.01),
         overhead_ns: None,
         transfer: None,
-        flops: None,
-        bytes: None,
-        gflops_per_s: None,
-        gbytes_per_s: None,
+        cost: Cost::default(),
+        validation: Validation::default(),
     }
 }
 
@@ -181,7 +181,7 @@ fn defects_of_the_series_are_explained() {
 fn throttling_that_stays_and_a_spent_budget_are_said() {
     let mut noise = quiet();
     noise.device.throttle_reasons = Some(vec!["hardware thermal".to_owned()]);
-    let throttled = |remeasured, kept| Some(Throttled { remeasured, kept });
+    let throttled = |remeasured, kept| Some(Throttled { remeasured, kept, ..Throttled::default() });
     let again = Measurement { throttled: throttled(4, 0), ..measurement() };
     assert_eq!(advice_for(&again, &noise, false), [""; 0], "measured again with success");
     let kept = Measurement { throttled: throttled(30, 12), ..measurement() };

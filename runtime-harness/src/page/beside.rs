@@ -1,6 +1,7 @@
 //! What was measured beside the times: counters and energy per call.
 
-use super::tables::{cell, duration, significant, table};
+use super::tables::{cell, table};
+use crate::number_format::{duration, significant};
 use crate::row::{CounterValue, Energy, Row};
 
 /// A line for each counter, and one for the energy; empty if no row has any.

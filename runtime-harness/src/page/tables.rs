@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use runtime_core::{Measurement, Validation};
 use serde_json::Value;
 
 use super::escape::escaped;
+use crate::number_format::{count, duration, significant, uncertainty};
 use crate::peak::{Figure, Peak, Subject};
 use crate::report::Report;
-use crate::row::{ArgumentPlacement, Counts, Measurement, ResourceUsage, Roofline, Row, Validation};
+use crate::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline, Row, headline};
 
 /// A cell with its class; the content is escaped.
 pub(super) fn cell(text: &mut String, class: &str, content: &str) {
@@ -27,30 +29,11 @@ pub(super) fn table(header: &[&str], rows: &str) -> String {
     )
 }
 
-/// A number with four significant digits.
-pub(super) fn significant(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return value.to_string();
+fn with_uncertainty(text: String, median: f64, interval: Option<[f64; 2]>) -> String {
+    match interval.filter(|_| median > 0.0) {
+        Some(interval) => format!("{text} {}", uncertainty(median, interval)),
+        None => text,
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 9")]
-    let decimals = (3.0 - value.abs().log10().floor()).clamp(0.0, 9.0) as usize;
-    format!("{value:.decimals$}")
-}
-
-pub(super) fn duration(ns: f64) -> String {
-    let (scale, unit) = match ns.abs() {
-        ns if ns < 1e3 => (1.0, "ns"),
-        ns if ns < 1e6 => (1e3, "µs"),
-        ns if ns < 1e9 => (1e6, "ms"),
-        _ => (1e9, "s"),
-    };
-    format!("{} {unit}", significant(ns / scale))
-}
-
-fn uncertainty(median: f64, interval: Option<[f64; 2]>) -> String {
-    interval.filter(|_| median > 0.0).map_or_else(String::new, |[low, high]| {
-        format!(" ± {:.1}%", 100.0 * (median - low).abs().max((high - median).abs()) / median)
-    })
 }
 
 pub(super) fn results(rows: &[Row]) -> String {
@@ -76,15 +59,9 @@ pub(super) fn results(rows: &[Row]) -> String {
             (Some(measurement), _) => figures(&mut text, row, measurement),
             (None, Some(counts)) => counted(&mut text, counts),
             (None, None) => {
-                let reason = row.reason.as_deref().unwrap_or_default();
-                // A compiler's first error says most; notes below the table have the rest.
-                let mut lines = reason.lines().filter(|line| !line.trim().is_empty());
-                let first = lines
-                    .clone()
-                    .find(|line| line.contains("error:"))
-                    .or_else(|| lines.next())
-                    .unwrap_or_default();
-                let _ = write!(text, "<td colspan=\"7\">{}</td>", escaped(first));
+                // Notes below the table have the rest.
+                let first = headline(row.reason.as_deref().unwrap_or_default());
+                let _ = write!(text, "<td colspan=\"7\">{}</td>", escaped(&first));
             }
         }
         text.push_str("</tr>\n");
@@ -95,11 +72,11 @@ pub(super) fn results(rows: &[Row]) -> String {
 fn figures(text: &mut String, row: &Row, measurement: &Measurement) {
     let statistics = &measurement.statistics;
     let rate = |rate: Option<f64>| rate.map_or_else(|| "—".to_owned(), significant);
-    let interval = uncertainty(statistics.median_ns, statistics.median_ci95_ns);
-    cell(text, "number", &format!("{}{interval}", duration(statistics.median_ns)));
+    let median = duration(statistics.median_ns);
+    cell(text, "number", &with_uncertainty(median, statistics.median_ns, statistics.median_ci95_ns));
     cell(text, "number", &duration(statistics.min_ns));
-    cell(text, "number", &rate(measurement.gflops_per_s));
-    cell(text, "number", &rate(measurement.gbytes_per_s));
+    cell(text, "number", &rate(measurement.gflops_per_s()));
+    cell(text, "number", &rate(measurement.gbytes_per_s()));
     cell(text, "", &row.roofline.as_ref().map_or_else(|| "—".to_owned(), Roofline::text));
     cell(text, "clock", &format!("{}{}", measurement.clock, if measurement.cold { " (cold)" } else { "" }));
     cell(text, "number", &format!("{} × {}", measurement.samples_ns.len(), measurement.number));
@@ -107,7 +84,6 @@ fn figures(text: &mut String, row: &Row, measurement: &Measurement) {
 
 /// The figures of a device that counts, without a unit of time.
 fn counted(text: &mut String, counts: &Counts) {
-    let count = |value: f64| if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") };
     cell(text, "number", &count(counts.median));
     cell(text, "number", &count(counts.min));
     for class in ["number", "number", ""] {
@@ -160,22 +136,23 @@ pub(super) fn validation(rows: &[Row]) -> String {
         cell(&mut text, "", &row.device);
         cell(&mut text, &format!("status {}", row.status.name()), row.status.name());
         let found = match validation {
-            Validation::Right(agreement) => {
+            Validation::Passed(agreement) => {
                 format!(
                     "{} elements, largest absolute error {:e}",
                     agreement.elements, agreement.max_absolute_error
                 )
             }
-            Validation::Wrong(mismatch) => format!(
+            Validation::Failed(mismatch) => format!(
                 "{} of {} elements of \"{}\" are wrong, {} of them never written; worst at {:?}: {} instead of {}",
                 mismatch.wrong,
                 mismatch.elements,
                 mismatch.name.as_deref().unwrap_or("?"),
                 mismatch.unwritten,
-                mismatch.worst_index,
+                mismatch.index,
                 mismatch.actual,
                 mismatch.expected
             ),
+            Validation::Skipped { reason } => reason.clone(),
         };
         cell(&mut text, "", &found);
         text.push_str("</tr>\n");
@@ -197,7 +174,7 @@ pub(super) fn peaks(peaks: &BTreeMap<Subject, Peak>) -> String {
         cell(
             &mut text,
             "number",
-            &format!("{} {unit}{}", significant(figure.median), uncertainty(figure.median, figure.ci95)),
+            &with_uncertainty(format!("{} {unit}", significant(figure.median)), figure.median, figure.ci95),
         );
         cell(&mut text, "", &figure.clock);
         text.push_str("</tr>\n");

@@ -9,7 +9,7 @@ use runtime_core::{
 use super::bench::{Bench, Timed};
 use super::native::{native, unchecked};
 use super::{ComputePeak, Figure, Missing, Peak};
-use crate::row::Unit;
+use crate::row::{Unit, headline};
 
 const CHAINS_WGSL: &str = include_str!("kernels/chains.wgsl");
 const CHAINS_CL: &str = include_str!("kernels/chains.cl");
@@ -325,10 +325,7 @@ pub(super) fn host_vector_bytes() -> u32 {
 
 impl Missing {
     pub(super) fn new(what: &str, error: &Error) -> Self {
-        let lines = error.message().lines();
-        // The first line of a compiler's log says least; its first error says most.
-        let line = lines.clone().find(|line| line.contains("error")).or_else(|| lines.clone().next());
-        Self { what: what.to_owned(), reason: line.unwrap_or_default().trim().to_owned() }
+        Self { what: what.to_owned(), reason: headline(error.message()) }
     }
 }
 

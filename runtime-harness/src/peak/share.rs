@@ -10,7 +10,7 @@ impl Peak {
     pub fn roofline(&self, row: &Row) -> Option<Roofline> {
         let measurement = row.measurement.as_ref().filter(|it| it.transfer.is_none() && !it.cold)?;
         let some = |cost: Option<f64>| cost.filter(|cost| *cost > 0.0);
-        let (flops, bytes) = (some(measurement.flops), some(measurement.bytes));
+        let (flops, bytes) = (some(measurement.cost.flops), some(measurement.cost.bytes));
         let is_flushed = row.settings.flush_cache != "never";
         let working_set = row.working_set_bytes.filter(|_| !is_flushed).unwrap_or(u64::MAX);
         let compute = row.dtype.as_deref().and_then(|dtype| {

@@ -2,23 +2,14 @@
 
 #![allow(unsafe_code, reason = "calls functions of the system")]
 
-#[cfg(target_os = "linux")]
 mod linux;
-#[cfg(target_os = "linux")]
-use linux as system;
-#[cfg(not(target_os = "linux"))]
-mod other;
-#[cfg(not(target_os = "linux"))]
-use other as system;
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::time::Duration;
 
-#[cfg(target_os = "linux")]
-pub(crate) use system::listening_process;
-pub(crate) use system::{adopt_orphans, die_with_parent, limit_data};
+pub(crate) use linux::{adopt_orphans, die_with_parent, limit_data, listening_process};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +34,7 @@ pub(crate) fn reap() -> Option<(i32, ExitKind)> {
 
 /// The children of this process that are not reaped yet.
 pub(crate) fn children() -> Vec<i32> {
-    if has_children() { system::children() } else { Vec::new() }
+    if has_children() { linux::children() } else { Vec::new() }
 }
 
 /// Whether this process has children, running or not. Faster than listing them.
@@ -73,20 +64,20 @@ pub(crate) fn exit_now() -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// A stream whose other end may be gone.
+/// A stream whose other end may be closed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Watched {
-    /// It is read: its end is gone when nobody can write to it any more, even if this process can still write to a socket.
+    /// This process reads it. The other end counts as closed once no process can write to it.
     Input(RawFd),
-    /// It is written: its end is gone when nobody can read from it any more.
+    /// This process writes it. The other end counts as closed once no process can read from it.
     Output(RawFd),
 }
 
-/// Waits until `readable` has data, the other end of `watched` is gone, or the time is over; returns whether it is gone.
+/// Waits until `readable` has data, the other end of `watched` is closed, or the time is over; returns whether it is closed.
 pub(crate) fn wait(readable: Option<RawFd>, watched: Option<Watched>, timeout: Option<Duration>) -> bool {
     let entry = |descriptor, events| libc::pollfd { fd: descriptor, events, revents: 0 };
     let (stream, events) = match watched {
-        Some(Watched::Input(stream)) => (stream, system::WRITER_IS_GONE),
+        Some(Watched::Input(stream)) => (stream, linux::WRITER_IS_GONE),
         Some(Watched::Output(stream)) => (stream, 0),
         None => (-1, 0),
     };

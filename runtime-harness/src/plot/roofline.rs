@@ -66,8 +66,8 @@ impl Kernel {
     fn of(row: &Row, names_device: bool) -> Option<Self> {
         // A kernel that leaves work out is no fast one.
         let measurement = row.measurement.as_ref().filter(|_| row.status != Status::Wrong)?;
-        let (flops, bytes) = (measurement.flops?, measurement.bytes?);
-        let rate = measurement.gflops_per_s?;
+        let (flops, bytes) = (measurement.cost.flops?, measurement.cost.bytes?);
+        let rate = measurement.gflops_per_s()?;
         let is_drawable = flops > 0.0 && bytes > 0.0 && rate > 0.0 && rate.is_finite();
         is_drawable.then(|| Self {
             name: match names_device {

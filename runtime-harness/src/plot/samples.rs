@@ -1,13 +1,14 @@
 //! The samples of each row: every sample as a dot, with the box of the quartiles, and the median with its interval.
 
 use plotters::style::{Color, RGBColor};
+use runtime_core::Measurement;
 
 use super::canvas::{self, Align, Canvas};
 use super::names::{duration, shortened};
 use super::scale::Scale;
 use super::style::{GREY, INK, PALETTE};
 use super::{MAX_ROWS, Panel, WIDTH};
-use crate::row::{Measurement, Row, Status};
+use crate::row::{Row, Status};
 
 /// Height of a row.
 const LANE: i32 = 22;

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use runtime_core::Measurement;
+
 use super::canvas::{self, Align, Canvas};
 use super::device_model::{device_and_model, is_same_model};
 use super::names::{duration, number, shortened};
 use super::scale::Scale;
 use super::style::{INK, colour, dash, mark};
 use super::{Panel, WIDTH};
-use crate::row::{Measurement, Row, Status};
+use crate::row::{Row, Status};
 
 const TOP: i32 = 62;
 const BOTTOM: i32 = 340;
@@ -70,11 +72,11 @@ impl<'a> Sweep<'a> {
         let title = format!("{} over {}", shortened(self.spec, 70), shortened(&self.parameter, 30));
         canvas::panel(&title, u32::try_from(legend + 18 * lines).unwrap_or(0), |canvas| {
             self.plot(canvas, LEFT, ("time per call", duration), |it| Some(it.statistics.median_ns));
-            let has_flops = self.measurements().any(|it| it.gflops_per_s.is_some_and(|rate| rate > 0.0));
+            let has_flops = self.measurements().any(|it| it.gflops_per_s().is_some_and(|rate| rate > 0.0));
             let right = WIDTH.cast_signed() - 30 - PLOT;
             match has_flops {
-                true => self.plot(canvas, right, ("GFLOP/s", number), |it| it.gflops_per_s),
-                false => self.plot(canvas, right, ("GB/s", number), |it| it.gbytes_per_s),
+                true => self.plot(canvas, right, ("GFLOP/s", number), Measurement::gflops_per_s),
+                false => self.plot(canvas, right, ("GB/s", number), Measurement::gbytes_per_s),
             }
             for index in 0..self.devices.len() {
                 let (column, line) =

@@ -15,11 +15,11 @@ use super::{PoolOptions, ending};
 use crate::row::{Outcome, Phase, Row};
 use crate::worker::protocol::{self, Ended, Hello, Reply, Request};
 
-/// How long the last line of a worker may take to arrive.
+/// Time limit for the last line of a worker.
 const LAST_LINE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often a thread that waits for its worker looks whether the others have evaluated all candidates.
+/// Interval at which a thread that waits for its worker checks whether any candidate is left.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
-/// How many workers may die from outside while they evaluate a candidate.
+/// A candidate is reported as failed once this many workers were lost with it.
 const MAX_LOST_WORKERS: u32 = 2;
 
 /// The state of a device's thread.
@@ -47,11 +47,11 @@ pub(super) struct DeviceThread {
 
 /// How an attempt to evaluate a candidate ended, if the worker has not ended it with a reply.
 enum Failure {
-    /// With an outcome, and the reason in words if the outcome has none.
+    /// The outcome of the candidate, and a reason to show in place of the outcome's.
     Outcome(Box<Outcome>, Option<String>),
-    /// With the end of the worker, which may be the fault of an earlier candidate.
+    /// The worker ended, perhaps because of an earlier candidate.
     Doubtful,
-    /// With the end of the worker, which was not the fault of any candidate: what it would be if it were.
+    /// The worker was lost for an outside reason. Has the outcome to report if retries run out.
     Lost(Box<Outcome>),
     /// The other threads have evaluated all candidates.
     NotNeeded,
@@ -196,7 +196,7 @@ impl DeviceThread {
     }
 
     fn attempt(&mut self, task: &Task) -> Result<Reply, Failure> {
-        // A number of its own, so that nothing that was said about an earlier candidate is taken for a reply.
+        // A fresh id per request: late replies to earlier candidates must not match.
         self.requests += 1;
         let id = self.requests;
         let request = self.request(id, task)?;

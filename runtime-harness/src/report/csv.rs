@@ -1,8 +1,8 @@
 //! The CSV report: a header and one line per row.
 
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::{Error, ErrorKind, Measurement, Result, Validation};
 
-use crate::row::{Counts, Measurement, Roofline, Row, Validation};
+use crate::row::{Counts, Roofline, Row};
 
 /// A column: its name, and its value for a row that has one.
 type Column = (&'static str, fn(&Row) -> Option<String>);
@@ -17,9 +17,7 @@ const COLUMNS: [Column; 42] = [
     ("device_arch", |row| device_text(row, "arch")),
     ("status", |row| Some(row.status.name().to_owned())),
     ("reason", |row| row.reason.clone()),
-    ("clock", |row| {
-        measured(row, |it| Some(it.clock.clone())).or_else(|| counted(row, |it| Some(it.clock.clone())))
-    }),
+    ("clock", |row| measured(row, |it| Some(it.clock)).or_else(|| counted(row, |it| Some(it.clock.clone())))),
     ("cold", |row| measured(row, |it| Some(it.cold))),
     ("samples", |row| {
         measured(row, |it| Some(it.samples_ns.len())).or_else(|| counted(row, |it| Some(it.samples.len())))
@@ -44,8 +42,8 @@ const COLUMNS: [Column; 42] = [
     ("transfer_median_ns", |row| {
         measured(row, |it| it.transfer.as_ref().map(|transfer| transfer.statistics.median_ns))
     }),
-    ("gflops_per_s", |row| measured(row, |it| it.gflops_per_s)),
-    ("gbytes_per_s", |row| measured(row, |it| it.gbytes_per_s)),
+    ("gflops_per_s", |row| measured(row, |it| it.gflops_per_s())),
+    ("gbytes_per_s", |row| measured(row, |it| it.gbytes_per_s())),
     ("max_absolute_error", max_absolute_error),
     ("wrong_elements", wrong_elements),
     ("roofline_share", |row| row.roofline.as_ref().map(|roofline| roofline.share.to_string())),
@@ -55,10 +53,10 @@ const COLUMNS: [Column; 42] = [
     ("count_min", |row| counted(row, |it| Some(it.min))),
     ("count_max", |row| counted(row, |it| Some(it.max))),
     ("count_per_element", |row| counted(row, |it| it.per_element)),
-    ("code_bytes", |row| counted(row, |it| it.image.map(|image| image.code_bytes))),
-    ("constant_bytes", |row| counted(row, |it| it.image.map(|image| image.constant_bytes))),
-    ("data_bytes", |row| counted(row, |it| it.image.map(|image| image.data_bytes))),
-    ("zeroed_bytes", |row| counted(row, |it| it.image.map(|image| image.zeroed_bytes))),
+    ("code_bytes", |row| counted(row, |it| it.image.map(|image| image.sizes.code_bytes))),
+    ("constant_bytes", |row| counted(row, |it| it.image.map(|image| image.sizes.constant_bytes))),
+    ("data_bytes", |row| counted(row, |it| it.image.map(|image| image.sizes.data_bytes))),
+    ("zeroed_bytes", |row| counted(row, |it| it.image.map(|image| image.sizes.zeroed_bytes))),
     ("stack_bytes", |row| counted(row, |it| it.stack.map(|stack| stack.used_bytes))),
 ];
 
@@ -75,19 +73,19 @@ fn device_text(row: &Row, key: &str) -> Option<String> {
 }
 
 fn max_absolute_error(row: &Row) -> Option<String> {
-    let error = match row.validation.as_ref()? {
-        Validation::Right(agreement) => agreement.max_absolute_error,
-        Validation::Wrong(mismatch) => mismatch.absolute_error,
-    };
-    Some(error.to_string())
+    match row.validation.as_ref()? {
+        Validation::Passed(agreement) => Some(agreement.max_absolute_error.to_string()),
+        Validation::Failed(mismatch) => Some(mismatch.absolute_error.to_string()),
+        Validation::Skipped { .. } => None,
+    }
 }
 
 fn wrong_elements(row: &Row) -> Option<String> {
-    let wrong = match row.validation.as_ref()? {
-        Validation::Right(_) => 0,
-        Validation::Wrong(mismatch) => mismatch.wrong,
-    };
-    Some(wrong.to_string())
+    match row.validation.as_ref()? {
+        Validation::Passed(_) => Some("0".to_owned()),
+        Validation::Failed(mismatch) => Some(mismatch.wrong.to_string()),
+        Validation::Skipped { .. } => None,
+    }
 }
 
 /// The header line.

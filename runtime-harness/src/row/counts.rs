@@ -1,6 +1,6 @@
 //! What the counter of an embedded device has counted, as plain data. A count is never a time.
 
-use runtime_core::{DeviceInfo, RunReport};
+use runtime_core::{DeviceInfo, ImageSizes, RunReport};
 use serde::{Deserialize, Serialize};
 
 /// The counted calls of a kernel on an embedded device.
@@ -37,14 +37,9 @@ pub struct Counts {
 /// The bytes of an image, and those of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageUsage {
-    /// Code, in flash.
-    pub code_bytes: u64,
-    /// Constants, in flash.
-    pub constant_bytes: u64,
-    /// Initialised data: in RAM, and copied there from flash.
-    pub data_bytes: u64,
-    /// Zero-initialised data (.bss), in RAM.
-    pub zeroed_bytes: u64,
+    /// Those of the image.
+    #[serde(flatten)]
+    pub sizes: ImageSizes,
     /// The flash of the board.
     pub flash_bytes: Option<u64>,
     /// The RAM of the board.
@@ -82,16 +77,15 @@ impl Counts {
             notes.push(format!("{per_element:.2} {} per element", self.unit()));
         }
         notes.push(format!("{} {} of a sample for measuring", self.overhead, self.unit()));
-        if let Some(image) = &self.image {
+        if let Some(ImageUsage { sizes, flash_bytes, ram_bytes }) = self.image {
+            let ImageSizes { code_bytes, constant_bytes, data_bytes, zeroed_bytes } = sizes;
             notes.push(format!(
-                "flash {}{} bytes ({} code, {} constants, {} data), RAM {}{} bytes before tensors",
-                image.code_bytes + image.constant_bytes + image.data_bytes,
-                of(image.flash_bytes),
-                image.code_bytes,
-                image.constant_bytes,
-                image.data_bytes,
-                image.data_bytes + image.zeroed_bytes,
-                of(image.ram_bytes)
+                "flash {}{} bytes ({code_bytes} code, {constant_bytes} constants, {data_bytes} data), RAM {}{} bytes \
+                 before tensors",
+                code_bytes + constant_bytes + data_bytes,
+                of(flash_bytes),
+                data_bytes + zeroed_bytes,
+                of(ram_bytes)
             ));
         }
         if let Some(stack) = &self.stack {
@@ -104,12 +98,8 @@ impl Counts {
 impl ImageUsage {
     /// The image of a run on a device.
     pub(crate) fn of(report: &RunReport, info: &DeviceInfo) -> Option<Self> {
-        let image = report.image?;
         Some(Self {
-            code_bytes: image.code_bytes,
-            constant_bytes: image.constant_bytes,
-            data_bytes: image.data_bytes,
-            zeroed_bytes: image.zeroed_bytes,
+            sizes: report.image?,
             flash_bytes: property(info, "flash_bytes"),
             ram_bytes: info.spaces.first().and_then(|space| space.total_bytes),
         })

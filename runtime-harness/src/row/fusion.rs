@@ -1,9 +1,9 @@
 //! The results of a chain of kernels, one by one and fused, as plain data.
 
-use runtime_core::{FusionReport, Validation as CoreValidation};
+use runtime_core::{FusionReport, Measurement, Validation};
 use serde::{Deserialize, Serialize};
 
-use super::{Measurement, Validation};
+use super::{measurement, validation};
 use crate::chain::ChainRow;
 
 /// A chain of kernels, one by one beside fused.
@@ -24,6 +24,7 @@ pub struct Fusion {
     /// Whether both runs have left the same bits.
     pub same_bits: bool,
     /// The times one by one.
+    #[serde(serialize_with = "measurement::with_rates")]
     pub one_by_one: Measurement,
     /// The fused median divided by that one by one, so that below 1 is faster; `None` if it is undefined.
     pub ratio: Option<f64>,
@@ -94,12 +95,8 @@ impl FusedKernel {
 impl TensorCheck {
     pub(crate) fn of(run: ChainRun, row: ChainRow) -> Self {
         let name = row.tensor.rsplit('.').next().map(str::to_owned);
-        let validation = Validation::of(&row.validation, |_| name.clone());
-        let reason = match &row.validation {
-            CoreValidation::Passed(_) => None,
-            CoreValidation::Failed(mismatch) => Some(mismatch.to_string()),
-            CoreValidation::Skipped { reason } => Some(reason.clone()),
-        };
+        let (validation, reason) =
+            (validation::named(&row.validation, |_| name.clone()), validation::reason(&row.validation));
         Self { run, tensor: row.tensor, validation, reason }
     }
 }
@@ -109,8 +106,8 @@ impl Fusion {
     pub(super) fn validation(&self) -> Option<Validation> {
         let found = self.checks.iter().filter_map(|check| check.validation.as_ref());
         let error = |validation: &&Validation| match validation {
-            Validation::Wrong(_) => f64::INFINITY,
-            Validation::Right(agreement) => agreement.max_absolute_error,
+            Validation::Passed(agreement) => agreement.max_absolute_error,
+            _ => f64::INFINITY,
         };
         let worst = found.reduce(|worst, next| if error(&next) > error(&worst) { next } else { worst });
         worst.cloned()

@@ -3,6 +3,8 @@
 mod counters;
 mod counts;
 mod fusion;
+#[cfg(test)]
+mod golden_tests;
 mod measurement;
 mod noise;
 mod outcome;
@@ -14,9 +16,7 @@ mod workload;
 
 use std::collections::BTreeMap;
 
-use runtime_core::{
-    DeviceInfo, Error, ErrorKind, Measurement as CoreMeasurement, Validation as CoreValidation,
-};
+use runtime_core::{DeviceInfo, Error, ErrorKind, Measurement, Validation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -28,13 +28,12 @@ use crate::spec::Spec;
 pub use counters::{CounterValue, Energy};
 pub use counts::{Counts, ImageUsage, StackUsage};
 pub use fusion::{ChainRun, FusedKernel, Fusion, TensorCheck};
-pub use measurement::{Measurement, Statistics, Throttled, Transfer};
 pub use noise::{Defect, DeviceNoise, HostNoise, Noise, OtherProcess};
-pub use outcome::{Outcome, Phase, Status, error_text};
+pub use outcome::{Outcome, Phase, Status, error_text, headline};
 pub use placement::{ArgumentPlacement, ArgumentTransfer};
 pub use resource_usage::{Occupancy, ResourceUsage};
 pub use roofline::{ComputeRoof, Limit, MemoryRoof, Roofline, Unit};
-pub use validation::{Agreement, Mismatch, Validation, status_of};
+pub use validation::status_of;
 
 /// The result of a kernel on a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,6 +70,7 @@ pub struct Row {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<ArgumentPlacement>,
     /// The times; `None` if nothing was timed.
+    #[serde(serialize_with = "measurement::perhaps_with_rates")]
     pub measurement: Option<Measurement>,
     /// What an embedded device has counted; `None` for other devices, and if nothing was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -184,25 +184,12 @@ impl Row {
         spec: &Spec,
         settings: &Settings,
         device: &str,
-        measurement: &CoreMeasurement,
+        measurement: Measurement,
         fusion: Fusion,
     ) -> Self {
-        let validation = fusion.validation();
-        let outcome = match &validation {
-            Some(Validation::Wrong(mismatch)) => Outcome::WrongResult(mismatch.clone()),
-            _ => Outcome::Ok,
-        };
-        Self {
-            status: match &validation {
-                Some(Validation::Right(_)) => Status::Right,
-                _ => outcome.status(),
-            },
-            reason: fusion.reason(),
-            validation,
-            measurement: Some(measurement.into()),
-            fusion: Some(Box::new(fusion)),
-            ..Self::unmeasured(spec, settings, device, outcome)
-        }
+        let row = Self::compared(spec, settings, device, fusion.validation());
+        let (reason, fusion) = (fusion.reason(), Some(Box::new(fusion)));
+        Self { reason, measurement: Some(measurement), fusion, ..row }
     }
 
     /// A row of a kernel that was measured.
@@ -211,13 +198,10 @@ impl Row {
         spec: &Spec,
         settings: &Settings,
         device: &str,
-        (code, measurement): (ResourceUsage, &CoreMeasurement),
+        (code, measurement): (ResourceUsage, Measurement),
     ) -> Self {
-        Self {
-            code: Some(code),
-            measurement: Some(measurement.into()),
-            ..Self::validated(spec, settings, device, &measurement.validation)
-        }
+        let row = Self::validated(spec, settings, device, &measurement.validation);
+        Self { code: Some(code), measurement: Some(measurement), ..row }
     }
 
     /// A row of a kernel whose calls an embedded device has counted.
@@ -226,7 +210,7 @@ impl Row {
         spec: &Spec,
         settings: &Settings,
         device: &str,
-        validation: &CoreValidation,
+        validation: &Validation,
         counts: Counts,
     ) -> Self {
         Self { counts: Some(Box::new(counts)), ..Self::validated(spec, settings, device, validation) }
@@ -238,27 +222,27 @@ impl Row {
         spec: &Spec,
         settings: &Settings,
         device: &str,
-        validation: &CoreValidation,
+        validation: &Validation,
         measurement: Measurement,
     ) -> Self {
         Self { measurement: Some(measurement), ..Self::validated(spec, settings, device, validation) }
     }
 
     /// A row of a kernel that ran, with the result of its validation.
-    fn validated(spec: &Spec, settings: &Settings, device: &str, ran: &CoreValidation) -> Self {
+    fn validated(spec: &Spec, settings: &Settings, device: &str, ran: &Validation) -> Self {
         let name = |index: usize| spec.args.get(index).map(|arg| arg.name.clone());
-        let validation = Validation::of(ran, name);
+        let row = Self::compared(spec, settings, device, validation::named(ran, name));
+        Self { reason: validation::reason(ran), ..row }
+    }
+
+    /// A row of what ran, and whose outputs were compared, or not.
+    fn compared(spec: &Spec, settings: &Settings, device: &str, validation: Option<Validation>) -> Self {
         let outcome = match &validation {
-            Some(Validation::Wrong(mismatch)) => Outcome::WrongResult(mismatch.clone()),
+            Some(Validation::Failed(mismatch)) => Outcome::WrongResult(mismatch.clone()),
             _ => Outcome::Ok,
         };
         Self {
-            status: status_of(ran),
-            reason: match ran {
-                CoreValidation::Skipped { reason } => Some(reason.clone()),
-                CoreValidation::Failed(mismatch) => Some(mismatch.to_string()),
-                CoreValidation::Passed(_) => None,
-            },
+            status: validation.as_ref().map_or(Status::Unchecked, status_of),
             validation,
             ..Self::unmeasured(spec, settings, device, outcome)
         }
@@ -270,12 +254,16 @@ impl Row {
         self.measurement.is_some() || self.counts.is_some()
     }
 
+    /// Whether a device string means its device. A target without an index means the first device.
+    #[must_use]
+    pub fn is_on(&self, device: &str) -> bool {
+        self.device == device || self.device.strip_suffix(":0") == Some(device)
+    }
+
     /// Whether it is the result of evaluating `spec` with these settings on the device.
     #[must_use]
     pub fn is_of(&self, spec: &Spec, settings: &Settings, device: &str) -> bool {
-        // A target without an index means the first device.
-        let is_device = self.device == device || self.device.strip_suffix(":0") == Some(device);
-        is_device
+        self.is_on(device)
             && self.spec == spec.path.display().to_string()
             && self.kernel == KernelIdentity::of(spec)
             && self.settings == settings.effective()

@@ -1,9 +1,9 @@
 //! How an evaluation ended.
 
-use runtime_core::{Error, ErrorKind};
+use runtime_core::{Error, ErrorKind, Mismatch};
 use serde::{Deserialize, Serialize};
 
-use super::{Mismatch, is_skipped};
+use super::is_skipped;
 
 /// How an evaluation ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -188,6 +188,16 @@ pub fn error_text(error: &Error) -> String {
     }
 }
 
+/// The most informative line of an error: a compiler's first error, which notes and warnings may precede.
+#[must_use]
+pub fn headline(text: &str) -> String {
+    let is_error = |line: &&str| line.contains(": error:") || line.contains(": fatal error:");
+    let found = text.lines().find(is_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
+    // Control characters in compiler output or a file name could reprogram the terminal.
+    let clean = |c: char| if c.is_control() { ' ' } else { c };
+    found.unwrap_or_default().chars().map(clean).collect::<String>().trim().to_owned()
+}
+
 fn signal_name(signal: i32) -> String {
     const NAMES: [(i32, &str); 9] = [
         (libc::SIGSEGV, "SIGSEGV"),
@@ -236,5 +246,13 @@ mod tests {
         };
         assert_eq!(crashed.reason().unwrap(), "SIGSEGV while \"k\" ran on host:0\nlast words");
         assert_eq!((crashed.status(), crashed.error_kind()), (Status::Failed, None));
+    }
+
+    #[test]
+    fn the_headline_is_the_compilers_first_error() {
+        let log =
+            "k.c: In function 'f':\nk.c:1:2: warning: x\nk.c:1:20: error: 'u' undeclared\nexit status: 1: cc";
+        assert_eq!(headline(log), "k.c:1:20: error: 'u' undeclared");
+        assert_eq!(headline("x: 8 bytes\x1b[2J"), "x: 8 bytes [2J");
     }
 }

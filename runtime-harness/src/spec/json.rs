@@ -2,61 +2,45 @@
 
 use std::fmt;
 
-use runtime_core::{DType, OptionValue};
+use runtime_core::OptionValue;
+use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
-use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::Number;
 
-impl Serialize for Number {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match *self {
-            Self::Bool(value) => serializer.serialize_bool(value),
-            Self::Integer(value) => match (i64::try_from(value), u64::try_from(value)) {
-                (Ok(value), _) => serializer.serialize_i64(value),
-                (_, Ok(value)) => serializer.serialize_u64(value),
-                _ => serializer.serialize_str(&value.to_string()),
+impl From<Number> for Value {
+    fn from(number: Number) -> Self {
+        match number {
+            Number::Bool(value) => value.into(),
+            Number::Integer(value) => match (i64::try_from(value), u64::try_from(value)) {
+                (Ok(value), _) => value.into(),
+                (_, Ok(value)) => value.into(),
+                _ => value.to_string().into(),
             },
-            Self::Float(value) if value.is_finite() => serializer.serialize_f64(value),
             // JSON has no infinities and no NaN.
-            Self::Float(value) => serializer.serialize_str(&value.to_string()),
+            Number::Float(value) => {
+                serde_json::Number::from_f64(value).map_or_else(|| value.to_string().into(), Self::Number)
+            }
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl Visitor<'_> for Reader {
-            type Value = Number;
+impl TryFrom<Value> for Number {
+    type Error = String;
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a number, true or false")
+    fn try_from(value: Value) -> Result<Self, String> {
+        let number = match &value {
+            Value::Bool(flag) => Some(Self::Bool(*flag)),
+            Value::Number(number) if number.is_f64() => number.as_f64().map(Self::Float),
+            Value::Number(number) => number.as_i128().map(Self::Integer),
+            Value::String(text) => {
+                text.parse().map(Self::Integer).or_else(|_| text.parse().map(Self::Float)).ok()
             }
-
-            fn visit_bool<E>(self, value: bool) -> Result<Number, E> {
-                Ok(Number::Bool(value))
-            }
-
-            fn visit_i64<E>(self, value: i64) -> Result<Number, E> {
-                Ok(Number::Integer(value.into()))
-            }
-
-            fn visit_u64<E>(self, value: u64) -> Result<Number, E> {
-                Ok(Number::Integer(value.into()))
-            }
-
-            fn visit_f64<E>(self, value: f64) -> Result<Number, E> {
-                Ok(Number::Float(value))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Number, E> {
-                let number = text.parse().map(Number::Integer).or_else(|_| text.parse().map(Number::Float));
-                number.map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
-            }
-        }
-        deserializer.deserialize_any(Reader)
+            _ => None,
+        };
+        number.ok_or_else(|| format!("expected a number, true or false, got {value}"))
     }
 }
 
@@ -103,8 +87,6 @@ pub(super) mod values {
 
 /// Options as an object of lists.
 pub(super) mod options {
-    use serde_json::{Map, Value};
-
     use super::*;
     use crate::describe;
 
@@ -128,19 +110,5 @@ pub(super) mod options {
             Ok((key, list))
         };
         object.into_iter().map(read).collect()
-    }
-}
-
-/// An element type by its name.
-pub(super) mod element {
-    use super::*;
-
-    pub(crate) fn serialize<S: Serializer>(dtype: &Option<DType>, serializer: S) -> Result<S::Ok, S::Error> {
-        dtype.map(|dtype| dtype.to_string()).serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DType>, D::Error> {
-        let name: Option<String> = Option::deserialize(deserializer)?;
-        name.map(|name| name.parse().map_err(de::Error::custom)).transpose()
     }
 }

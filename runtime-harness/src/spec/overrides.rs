@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Number, json};
+use crate::text_json;
 
 /// Overrides of a spec; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,7 +19,7 @@ pub struct Overrides {
     #[serde(with = "json::values")]
     pub values: Vec<(String, Number)>,
     /// The element type.
-    #[serde(with = "json::element")]
+    #[serde(with = "text_json")]
     pub element: Option<DType>,
     /// Load options of the kernel; each key occurs once, and its values replace all those of the spec.
     #[serde(with = "json::options", skip_serializing_if = "Vec::is_empty")]

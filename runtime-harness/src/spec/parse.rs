@@ -12,7 +12,7 @@ use super::expression::{Symbol, Symbols, evaluate};
 use super::scalar::{decode_float, integer_bounds};
 use super::space_table::{self, Known};
 use super::{Argument, ArgumentKind, Expected, Extent, KernelSource, Overrides, Reference, Spec, Specialise};
-use crate::settings::{FLUSH_CHOICES, Settings};
+use crate::settings::Settings;
 
 const TOP_LEVEL_KEYS: [&str; 11] = [
     "version",
@@ -399,7 +399,7 @@ fn settings(item: &Item<'_>) -> Result<Settings> {
         warmup: section.optional("warmup").map(|item| item.integer(0)).transpose()?,
         validate: section.optional("validate").map(|item| item.flag()).transpose()?,
         clock: section.optional("clock").map(|item| item.parsed()).transpose()?,
-        flush_cache: section.optional("flush_cache").map(|item| item.choice(&FLUSH_CHOICES)).transpose()?,
+        flush_cache: section.optional("flush_cache").map(|item| item.parsed()).transpose()?,
         cooldown_ms: real("cooldown_ms", 0.0)?,
         budget_s: real("budget_s", 0.0)?,
         counters: section.optional("counters").map(|item| counter_names(&item)).transpose()?,

@@ -4,9 +4,11 @@ use std::fmt;
 
 use half::{bf16, f16};
 use runtime_core::{DType, DTypeClass, OptionValue};
+use serde::{Deserialize, Serialize};
 
 /// A number of a spec.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "serde_json::Value", try_from = "serde_json::Value")]
 pub enum Number {
     /// Written without a decimal point or an exponent.
     Integer(i128),

@@ -15,9 +15,9 @@ pub(super) struct Entry {
     pub(super) is_default: bool,
     pub(super) rung: usize,
     pub(super) settings: Settings,
-    /// Of what it is in the log, once it is evaluated.
+    /// Fingerprint of its entry in the log; `None` until it is evaluated.
     pub(super) fingerprint: Option<String>,
-    /// Where it must run; `None`: anywhere.
+    /// Index of the device that must measure it; `None`: any.
     pub(super) device: Option<usize>,
 }
 

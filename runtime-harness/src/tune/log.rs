@@ -123,16 +123,14 @@ impl Log {
         device: &str,
     ) -> Option<Row> {
         let rows = self.rows.get(fingerprint)?;
-        let is_device = |row: &Row| row.device == device || row.device.strip_suffix(":0") == Some(device);
-        let found = rows.iter().find(|row| is_device(row) && row.settings == *settings)?;
+        let found = rows.iter().find(|row| row.is_on(device) && row.settings == *settings)?;
         self.used += 1;
         Some(found.clone())
     }
 
     /// The description of a device in a row of an earlier run.
     pub(super) fn device_info(&self, device: &str) -> Option<&Value> {
-        let is_device = |row: &&Row| row.device == device || row.device.strip_suffix(":0") == Some(device);
-        self.rows.values().flatten().filter(is_device).find_map(|row| row.device_info.as_ref())
+        self.rows.values().flatten().filter(|row| row.is_on(device)).find_map(|row| row.device_info.as_ref())
     }
 
     /// Number of rows that were read, and of those that this run has used.

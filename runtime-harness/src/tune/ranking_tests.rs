@@ -1,8 +1,10 @@
 //! Tests of the ranking.
 
+use runtime_core::{Clock, Cost, Measurement, Statistics, Validation};
+
 use super::{Ranking, Trial, TrialClass};
 use crate::compare::CompareOptions;
-use crate::row::{Measurement, Outcome, Row, Statistics, Status};
+use crate::row::{Outcome, Row, Status};
 use crate::settings::Settings;
 use crate::spec::{Number, Overrides, Spec};
 
@@ -28,7 +30,7 @@ fn trial(value: i128, rung: usize, median: f64, noise: f64) -> Trial {
         outliers: 0,
     };
     let measurement = Measurement {
-        clock: "host_wall".to_owned(),
+        clock: Clock::HostWall,
         cold: false,
         repeat: 12,
         number: 1,
@@ -37,10 +39,8 @@ fn trial(value: i128, rung: usize, median: f64, noise: f64) -> Trial {
         statistics,
         overhead_ns: None,
         transfer: None,
-        flops: None,
-        bytes: None,
-        gflops_per_s: None,
-        gbytes_per_s: None,
+        cost: Cost::default(),
+        validation: Validation::default(),
         reached_until: None,
         throttled: None,
     };

@@ -39,9 +39,9 @@ const NO_LIMIT: Duration = Duration::from_secs(1 << 30);
 ///
 /// # fn main() -> runtime_core::Result<()> {
 /// let devices = vec!["cuda:0".to_owned()];
-/// let tuner = Tuner::new("kernels/matmul.toml", devices, PoolOptions::new("/usr/bin/runtime"))
-///     .strategy(Strategy::Halving { samples: Some(64), seed: 0 })
-///     .log("matmul.jsonl");
+/// let mut tuner = Tuner::new("kernels/matmul.toml", devices, PoolOptions::new("/usr/bin/runtime"));
+/// tuner.strategy = Strategy::Halving { samples: Some(64), seed: 0 };
+/// tuner.log = Some("matmul.jsonl".into());
 /// let tunings = tuner.run(|event| {
 ///     if let Event::Trial { trial, .. } = event {
 ///         println!("{}: {:?} ns", trial.row.kernel.name, trial.median_ns());
@@ -56,16 +56,26 @@ const NO_LIMIT: Duration = Duration::from_secs(1 << 30);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Tuner {
-    pub(super) spec: PathBuf,
-    devices: Vec<String>,
-    pub(super) pool: PoolOptions,
-    strategy: Strategy,
-    pub(super) overrides: Overrides,
-    settings: Settings,
-    pub(super) options: Options,
-    pub(super) spread: bool,
-    budget: Option<Duration>,
-    log: Option<PathBuf>,
+    /// Path of the spec.
+    pub spec: PathBuf,
+    /// The device strings.
+    pub devices: Vec<String>,
+    /// The worker processes.
+    pub pool: PoolOptions,
+    /// The strategy. Default: every candidate.
+    pub strategy: Strategy,
+    /// Values of the spec, which are then not tuned.
+    pub overrides: Overrides,
+    /// What takes precedence over the settings of the spec.
+    pub settings: Settings,
+    /// The options that devices are opened with.
+    pub options: Options,
+    /// Spreads the candidates over the devices, which must be of one model, instead of tuning each device for itself.
+    pub spread: bool,
+    /// Limits the time of the whole search. Candidates that run when it is over are ended.
+    pub budget: Option<Duration>,
+    /// Gets each result at once; those that it has already are not measured again.
+    pub log: Option<PathBuf>,
 }
 
 /// The result for a device, or for several of one model.
@@ -103,48 +113,6 @@ impl Tuner {
             budget: None,
             log: None,
         }
-    }
-
-    /// Chooses the strategy.
-    #[must_use]
-    pub fn strategy(self, strategy: Strategy) -> Self {
-        Self { strategy, ..self }
-    }
-
-    /// Sets values of the spec, which are then not tuned.
-    #[must_use]
-    pub fn overrides(self, overrides: Overrides) -> Self {
-        Self { overrides, ..self }
-    }
-
-    /// Sets what takes precedence over the settings of the spec.
-    #[must_use]
-    pub fn settings(self, settings: Settings) -> Self {
-        Self { settings, ..self }
-    }
-
-    /// Sets the options that devices are opened with.
-    #[must_use]
-    pub fn options(self, options: Options) -> Self {
-        Self { options, ..self }
-    }
-
-    /// Spreads the candidates over the devices, which must be of one model, instead of tuning each device for itself.
-    #[must_use]
-    pub fn spread(self, spread: bool) -> Self {
-        Self { spread, ..self }
-    }
-
-    /// Limits the time of the whole search. Candidates that run when it is over are ended.
-    #[must_use]
-    pub fn budget(self, budget: Duration) -> Self {
-        Self { budget: Some(budget), ..self }
-    }
-
-    /// Writes each result to this file at once, and takes those that it has already instead of measuring them again.
-    #[must_use]
-    pub fn log(self, path: impl Into<PathBuf>) -> Self {
-        Self { log: Some(path.into()), ..self }
     }
 
     /// Searches until every candidate was evaluated, the budget is spent, or `on_event` breaks.

@@ -76,7 +76,8 @@ impl DlpackTensor {
         })
     }
 
-    /// Transfers ownership in the format before DLPack 1.0.
+    /// Transfers ownership in the format before DLPack 1.0: the only one of PyTorch before 2.8, and what a consumer expects that does
+    /// not pass `max_version` to `__dlpack__`.
     ///
     /// # Errors
     /// `Unsupported` for a frozen tensor: that format cannot express that the memory is read-only.

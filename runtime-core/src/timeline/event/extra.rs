@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use crate::timeline::event::keep_alive::Kept;
+use crate::timeline::event::retained::Retained;
 use crate::timeline::event::times::Stamps;
 use crate::timeline::event::{Event, Source};
 
@@ -23,8 +23,8 @@ pub(super) struct More {
     pub(super) dependencies: Arc<[Event]>,
     /// When the work started and ended.
     pub(super) stamps: Option<Arc<Stamps>>,
-    /// What the program keeps with the event.
-    pub(super) kept: Option<Arc<Kept>>,
+    /// What the program has the event retain.
+    pub(super) retained: Option<Arc<Retained>>,
 }
 
 /// A box that is dropped out of line. An event may own others, and the compiler does not inline a drop that calls itself.

@@ -80,7 +80,7 @@ impl Event {
     /// Registers the first event of the group that has no result yet; returns the group's result if there is none.
     fn register_next(&mut self, group: &Group, context: &mut Context<'_>) -> Result<Option<Result<()>>> {
         loop {
-            if let Some(result) = group.poll()? {
+            if let Some(result) = group.poll_result()? {
                 return Ok(Some(result));
             }
             let waiting = &mut self.more_mut().waiting;
@@ -102,7 +102,7 @@ impl Event {
         }
         // The poll of the group below sees what has ended meanwhile.
         waiting.retain_mut(|(_, event)| Pin::new(event).poll(context).is_pending());
-        group.poll()
+        group.poll_result()
     }
 
     /// Withdraws the waker of a dropped future.

@@ -183,11 +183,11 @@ impl Group {
     ///
     /// # Errors
     /// What prevents the poll.
-    pub(super) fn poll(&self) -> Result<Option<Result<()>>> {
+    pub(super) fn poll_result(&self) -> Result<Option<Result<()>>> {
         self.flush();
         match self.kind {
-            Kind::All => self.poll_all(),
-            Kind::Any => self.poll_any(),
+            Kind::All => self.poll_result_of_all(),
+            Kind::Any => self.poll_result_of_any(),
         }
     }
 
@@ -209,7 +209,7 @@ impl Group {
         }
     }
 
-    fn poll_all(&self) -> Result<Option<Result<()>>> {
+    fn poll_result_of_all(&self) -> Result<Option<Result<()>>> {
         let mut next = self.ended.load(Ordering::Acquire);
         while let Some(part) = self.parts.get(next) {
             match part.poll_result()? {
@@ -229,7 +229,7 @@ impl Group {
         self.ended.fetch_max(index + 1, Ordering::AcqRel);
     }
 
-    fn poll_any(&self) -> Result<Option<Result<()>>> {
+    fn poll_result_of_any(&self) -> Result<Option<Result<()>>> {
         if let Some(result) = self.result.get() {
             return Ok(Some(result.clone()));
         }
@@ -278,7 +278,7 @@ impl Group {
         self.resume()?;
         let mut pause = SHORTEST;
         loop {
-            if let Some(result) = self.poll()? {
+            if let Some(result) = self.poll_result()? {
                 return result;
             }
             host_pool::check_exit()?;

@@ -4,7 +4,7 @@ mod extra;
 mod future;
 mod group;
 pub(crate) mod host_job;
-pub(crate) mod keep_alive;
+pub(crate) mod retained;
 pub(crate) mod signal;
 pub(crate) mod status;
 pub(crate) mod times;
@@ -18,7 +18,7 @@ use crate::Result;
 use crate::timeline::Timeline;
 use crate::timeline::event::extra::{Extra, More};
 use crate::timeline::event::group::Group;
-use crate::timeline::event::keep_alive::Kept;
+use crate::timeline::event::retained::Retained;
 use crate::timeline::event::signal::Signal;
 use crate::timeline::event::times::Stamps;
 
@@ -27,7 +27,7 @@ use crate::timeline::event::times::Stamps;
 /// [`Queue::host_task`](crate::Queue::host_task), [`Event::all`] and [`Event::any`] make events that belong to no queue, and are
 /// used in the same way.
 ///
-/// Creating one makes no driver call. If it is still held when the next submission arrives, it is signaled first, so that
+/// Creating one makes no driver call. If it still exists when the next submission arrives, it is signaled first, so that
 /// a wait for it never waits for later work: `let event = queue.launch(…)?` keeps it, `queue.launch(…)?;` drops it at
 /// once. Dropping an event or its future cancels nothing. An event does not keep its device open.
 ///
@@ -152,11 +152,11 @@ impl Event {
     pub fn keeping<T: Send + 'static>(mut self, values: T) -> Self {
         let point = self.point();
         let more = self.more_mut();
-        let kept = match more.kept.take() {
-            None => Kept::new(point, values),
-            Some(others) => Kept::new(point, (others, values)),
+        let retained = match more.retained.take() {
+            None => Retained::new(point, values),
+            Some(others) => Retained::new(point, (others, values)),
         };
-        more.kept = Some(Arc::new(kept));
+        more.retained = Some(Arc::new(retained));
         self
     }
 
@@ -225,10 +225,10 @@ impl Event {
     /// What prevents the poll.
     pub(crate) fn poll_result(&self) -> Result<Option<Result<()>>> {
         match &self.timeline {
-            Some(timeline) => timeline.poll_ticket(self.ticket),
+            Some(timeline) => timeline.poll_result(self.ticket),
             None => match self.source() {
-                Some(Source::Signal(signal)) => signal.poll(),
-                Some(Source::Group(group)) => group.poll(),
+                Some(Source::Signal(signal)) => signal.poll_result(),
+                Some(Source::Group(group)) => group.poll_result(),
                 None => Ok(Some(Ok(()))),
             },
         }
@@ -236,14 +236,14 @@ impl Event {
 }
 
 impl Clone for Event {
-    /// Makes no driver call. The queue does not count clones, so from now on the event counts as held.
+    /// Makes no driver call. The queue does not count clones, so from now on the event counts as existing.
     fn clone(&self) -> Self {
         let mut clone = self.point();
         if let Some(more) = &self.more {
             let new = clone.more_mut();
             new.dependencies = more.dependencies.clone();
             new.stamps.clone_from(&more.stamps);
-            new.kept.clone_from(&more.kept);
+            new.retained.clone_from(&more.retained);
         }
         clone
     }

@@ -78,7 +78,7 @@ impl Signal {
     ///
     /// # Errors
     /// `Unavailable` in a forked child, where nobody will give it.
-    pub(crate) fn poll(&self) -> Result<Option<Result<()>>> {
+    pub(crate) fn poll_result(&self) -> Result<Option<Result<()>>> {
         match self.result() {
             Some(result) => Ok(Some(result.clone())),
             None if self.fork_generation != process::generation() => Err(unavailable()),
@@ -131,7 +131,7 @@ impl Signal {
     /// # Errors
     /// The failure of the task; `Timeout`; `InvalidArgument` in the task itself; `Unavailable` in a forked child.
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> Result<()> {
-        if let Some(result) = self.poll()? {
+        if let Some(result) = self.poll_result()? {
             return result;
         }
         if CURRENT.get() == std::ptr::from_ref(self).addr() {

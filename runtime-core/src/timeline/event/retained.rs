@@ -1,4 +1,4 @@
-//! What the program keeps until an event has ended.
+//! Values that the program has the runtime retain until an event has ended.
 
 use std::sync::Arc;
 
@@ -14,27 +14,27 @@ use crate::timeline::host_pool::HostPool;
 use crate::timeline::virtual_queue::Location;
 
 /// Values that are dropped with this, but not before the event has ended. They are leaked where that cannot be seen.
-pub(crate) struct Kept {
+pub(crate) struct Retained {
     fork_generation: u32,
-    /// The lock only makes it shareable: a dropped `Kept` is nobody else's.
+    /// Mutex only for `Sync`; `drop` has exclusive access.
     content: Mutex<Option<(Event, Box<dyn Send>)>>,
 }
 
-impl Kept {
+impl Retained {
     pub(crate) fn new(until: Event, values: impl Send + 'static) -> Self {
         let content = Mutex::new(Some((until, Box::new(values) as _)));
         Self { fork_generation: process::generation(), content }
     }
 }
 
-impl Drop for Kept {
+impl Drop for Retained {
     fn drop(&mut self) {
         let Some((until, values)) = self.content.get_mut().take() else { return };
         if process::exiting() || self.fork_generation != process::generation() {
             return std::mem::forget(values);
         }
-        // To keep something until a list has ended is no reason to submit it.
-        let Err((until, values)) = keep_while_listed(until, values, self.fork_generation) else { return };
+        // To retain something until a list has ended is no reason to submit it.
+        let Err((until, values)) = retain_while_listed(until, values, self.fork_generation) else { return };
         if until.has_ended() {
             return drop(values);
         }
@@ -46,18 +46,18 @@ impl Drop for Kept {
     }
 }
 
-/// Keeps values until the list of a virtual queue that `until` waits for is handed over; returns both if there is none.
-fn keep_while_listed(
+/// Retains values until the list of a virtual queue that `until` waits for is handed over; returns both if there is none.
+fn retain_while_listed(
     until: Event,
     values: Box<dyn Send>,
     fork_generation: u32,
 ) -> Result<(), (Event, Box<dyn Send>)> {
     let Some((timeline, ticket)) = until.listed() else { return Err((until, values)) };
-    let kept = Kept { fork_generation, content: Mutex::new(Some((until, values))) };
-    match timeline.keep_while_listed(ticket, kept) {
+    let retained = Retained { fork_generation, content: Mutex::new(Some((until, values))) };
+    match timeline.retain_while_listed(ticket, retained) {
         None => Ok(()),
         // It was handed over meanwhile.
-        Some(mut kept) => kept.content.get_mut().take().map_or(Ok(()), Err),
+        Some(mut retained) => retained.content.get_mut().take().map_or(Ok(()), Err),
     }
 }
 
@@ -82,13 +82,13 @@ impl Event {
     /// Whether the work has ended, successfully or not, after a poll. The work of a failed event may still be running.
     pub(crate) fn has_ended(&self) -> bool {
         if let Some(timeline) = &self.timeline {
-            let _ = timeline.poll_ticket(self.ticket);
+            let _ = timeline.poll_result(self.ticket);
             return !timeline.maybe_running(self.ticket);
         }
         match self.source() {
             Some(Source::Signal(signal)) => signal.result().is_some(),
             Some(Source::Group(group)) => {
-                let completed = group.kind() == Kind::Any && matches!(group.poll(), Ok(Some(Ok(()))));
+                let completed = group.kind() == Kind::Any && matches!(group.poll_result(), Ok(Some(Ok(()))));
                 completed || group.parts().iter().all(Self::has_ended)
             }
             None => true,

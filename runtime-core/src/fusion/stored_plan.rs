@@ -1,4 +1,4 @@
-//! Plans that are kept on disk, in the notes beside the code cache, for later processes.
+//! Plans on disk, in the notes beside the code cache, for later processes.
 //!
 //! The key is compared byte by byte. It has the version of the lowering, the device, the code of the launches and their shape. The
 //! fused code is loaded as any other portable code, so that a plan cannot break memory safety.
@@ -10,9 +10,9 @@ use crate::timeline::open_device::OpenDevice;
 use crate::{FusionPlan, Lowering};
 
 /// The version of the format of keys and plans.
-const VERSION: &[u8] = b"fusion plan 2\n";
+const VERSION: &[u8] = b"fusion plan 3\n";
 
-/// Where the plan of a run is kept.
+/// Where the plan of a run is stored.
 pub(super) struct PlanNote {
     notes: Notes,
     key: Vec<u8>,

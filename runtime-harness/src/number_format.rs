@@ -1,9 +1,10 @@
 //! Formats numbers with four significant digits and a unit.
 
-use runtime_harness::row::Measurement;
+use runtime_core::Measurement;
 
 /// A number with four significant digits.
-pub(crate) fn significant(value: f64) -> String {
+#[must_use]
+pub fn significant(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
     }
@@ -15,12 +16,14 @@ pub(crate) fn significant(value: f64) -> String {
 }
 
 /// A count: all its digits, and two decimals if it is an average.
-pub(crate) fn count(value: f64) -> String {
+#[must_use]
+pub fn count(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
 /// A duration in ns, µs, ms or s, by its magnitude.
-pub(crate) fn duration(ns: f64) -> String {
+#[must_use]
+pub fn duration(ns: f64) -> String {
     let (scale, unit) = match ns.abs() {
         magnitude if magnitude < 1e3 => (1.0, "ns"),
         magnitude if magnitude < 1e6 => (1e3, "µs"),
@@ -31,14 +34,16 @@ pub(crate) fn duration(ns: f64) -> String {
 }
 
 /// The median time, with its uncertainty if it is known.
-pub(crate) fn median(measurement: &Measurement) -> String {
+#[must_use]
+pub fn median(measurement: &Measurement) -> String {
     let statistics = &measurement.statistics;
     let interval = statistics.median_ci95_ns.map(|interval| uncertainty(statistics.median_ns, interval));
     [duration(statistics.median_ns)].into_iter().chain(interval).collect::<Vec<_>>().join(" ")
 }
 
 /// The uncertainty of `value`: its largest distance to the bounds of `interval`, in percent of the value.
-pub(crate) fn uncertainty(value: f64, interval: [f64; 2]) -> String {
+#[must_use]
+pub fn uncertainty(value: f64, interval: [f64; 2]) -> String {
     let distance = (value - interval[0]).abs().max((interval[1] - value).abs());
     match value > 0.0 {
         true => format!("± {:.1}%", 100.0 * distance / value),
