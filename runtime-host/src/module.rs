@@ -254,7 +254,7 @@ fn is_loaded(path: &Path) -> bool {
 pub(crate) fn private_folder() -> Result<TemporaryFolder> {
     TemporaryFolder::new("runtime-host-").map_err(|error| {
         let place: PathBuf = std::env::temp_dir();
-        let (kind, remedy) = match toolchain::exhausted(&error) {
+        let (kind, remedy) = match runtime_core::backend::exhausted(&error) {
             Some(remedy) => (ErrorKind::OutOfResources, remedy),
             None => (ErrorKind::Io, "set TMPDIR to a writable folder with free space"),
         };

@@ -48,17 +48,7 @@ const CRATES: &[Layers] = &[
     Layers {
         source: "runtime-embedded/src",
         order: &[
-            "death_signal",
-            "gdb",
-            "uart",
-            "boards",
-            "module",
-            "image",
-            "target",
-            "timer",
-            "memory",
-            "queue",
-            "convert",
+            "gdb", "uart", "boards", "module", "image", "target", "timer", "memory", "queue", "convert",
             "device",
         ],
         exceptions: &[],

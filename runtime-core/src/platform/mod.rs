@@ -1,9 +1,10 @@
-//! Platform-specific code: library names and locations, sections of library files, process hooks.
+//! Platform-specific code: library names and locations, sections of library files, process hooks, other programs.
 
 #![allow(unsafe_code, reason = "calls the C library")]
 
 #[cfg(target_os = "linux")]
 use std::ffi::CString;
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
 use std::mem::MaybeUninit;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 mod elf;
 #[cfg(target_os = "macos")]
 mod macho;
+pub(crate) mod program;
 mod record_lock;
 
 #[cfg(not(target_os = "macos"))]
@@ -62,15 +64,18 @@ pub fn is_privileged() -> bool {
     user != effective_user || group != effective_group
 }
 
+/// The value of an environment variable that names a library, a program or a folder; `None` in a process with elevated privileges,
+/// whose user may have set it.
+#[must_use]
+pub fn trusted_variable(name: &str) -> Option<OsString> {
+    if is_privileged() { None } else { std::env::var_os(name) }
+}
+
 /// The folder in which a backend may cache files between runs, below the user's cache folder. It is created
 /// with access for this user only. `None` if there is no cache folder, or if other users own it or may write
 /// to it.
 #[must_use]
 pub fn cache_folder(backend: &str) -> Option<PathBuf> {
-    // A privileged program must not trust the environment, nor use files that its user wrote.
-    if is_privileged() {
-        return None;
-    }
     let caches = user_caches()?;
     let folder = caches.join("runtime").join(backend);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
@@ -78,10 +83,10 @@ pub fn cache_folder(backend: &str) -> Option<PathBuf> {
     (metadata.uid() == user() && metadata.mode() & 0o022 == 0).then_some(folder)
 }
 
-/// The folder of the user's caches; `None` if the environment names no absolute path. Privileged programs must
-/// not use it.
+/// The folder of the user's caches; `None` if the environment names no absolute path, or in a process with elevated privileges,
+/// which must not use files that its user wrote.
 pub(crate) fn user_caches() -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| trusted_variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))
 }
 
@@ -141,8 +146,7 @@ pub(crate) fn file_identity(metadata: &Metadata) -> (u64, u64) {
 /// the default directories.
 pub(crate) fn library_directories() -> Vec<PathBuf> {
     let name = if cfg!(target_os = "macos") { "DYLD_LIBRARY_PATH" } else { "LD_LIBRARY_PATH" };
-    let listed = if is_privileged() { None } else { std::env::var_os(name) };
-    let mut directories: Vec<_> = listed.iter().flat_map(std::env::split_paths).collect();
+    let mut directories: Vec<_> = trusted_variable(name).iter().flat_map(std::env::split_paths).collect();
     let machine = format!("{}-linux-gnu", std::env::consts::ARCH);
     for root in ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"] {
         directories.extend([Path::new(root).join(&machine), PathBuf::from(root)]);

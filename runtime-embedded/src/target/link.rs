@@ -10,7 +10,6 @@ use runtime_core::{Error, ErrorKind, Register, Result};
 
 use super::constants::Constant;
 use super::debug_link::DebugLink;
-use super::spawner::Spawner;
 use super::trace::{Counts, Window};
 use super::uart_link::UartLink;
 use crate::boards::{Board, LinkKind};
@@ -60,7 +59,6 @@ pub(super) trait Link: Debug + Send {
 /// What starting a target needs beside its board.
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
-    pub(crate) spawner: Arc<Spawner>,
     /// Folder for files.
     pub(crate) folder: PathBuf,
     pub(crate) log: Log,

@@ -13,7 +13,6 @@ mod program;
 mod registers;
 mod server;
 mod session;
-mod spawner;
 mod trace;
 mod uart_link;
 
@@ -22,4 +21,3 @@ pub(crate) use function_trace::FunctionTrace;
 pub(crate) use link::Surroundings;
 pub(crate) use mailbox::{CONSTANT, KEEP, MAX_ARGS, MAX_TENSORS, POISON, SEED, TensorRecord};
 pub(crate) use session::{Outcome, Session};
-pub(crate) use spawner::Spawner;

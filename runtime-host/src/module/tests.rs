@@ -1,5 +1,5 @@
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{ExitStatus, Output};
+use std::process::ExitStatus;
 
 use runtime_core::backend::ArgRef;
 use runtime_core::{DType, Options};
@@ -111,10 +111,11 @@ fn code_that_gcc_cannot_assemble_is_compiled_without_avx512fp16() {
         assert_eq!(module.symbols(), ["f"]);
     }
     // The compiler of this machine may be another one.
-    let says = |text: &str, status| Output {
+    let says = |text: &str, status| runtime_core::backend::Output {
         status: ExitStatus::from_raw(status),
         stdout: Vec::new(),
         stderr: format!("/tmp/k.s: Assembler messages:\n/tmp/k.s:22: Error: {text}\n").into_bytes(),
+        is_whole: true,
     };
     let text = "unsupported masking for `vmovsh'";
     assert!(has_impossible_move(&says(text, 256)));
