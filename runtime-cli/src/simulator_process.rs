@@ -15,6 +15,7 @@ use crate::arguments::Action;
 ///
 /// # Errors
 /// `InvalidArgument` for devices that cannot share a process; `Io` if this program cannot be started again.
+#[allow(clippy::disallowed_methods, reason = "takes the place of this process, which has no privileges")]
 pub(crate) fn restart(action: &Action) -> Result<()> {
     let (devices, options) = match action {
         Action::Eval(eval) if !eval.isolate => (&eval.devices[..], eval.open.options()),
