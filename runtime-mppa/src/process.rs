@@ -4,9 +4,11 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use runtime_core::backend::{OUTPUT_BYTES, Process, TemporaryFolder};
+use runtime_core::backend::{Process, TemporaryFolder};
 use runtime_core::{Error, ErrorKind, Result};
 
+/// The part of each output of a program that errors and the log have. A simulator may print for hours.
+const REPORTED_BYTES: usize = 64 << 10;
 /// What to do when a disk is full.
 pub(crate) const NO_ROOM: &str =
     "; make room there, or set TMPDIR or option \"work_dir\" to a folder that has more";
@@ -19,7 +21,7 @@ pub(crate) fn start(words: &[String], folder: &Path, variables: &[(&str, String)
     let (program, arguments) = words.split_first().ok_or_else(|| Error::invalid("the command is empty"))?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).envs(variables.iter().map(|(name, value)| (name, value)));
-    Process::start(&mut command, Stdio::null(), OUTPUT_BYTES)
+    Process::start(&mut command, Stdio::null(), REPORTED_BYTES)
 }
 
 /// Removes what an earlier run of a tool has left in place of a file: opening a pipe would wait, and a link leads elsewhere.

@@ -25,3 +25,13 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
         false => Err(Failure::new(format!("without the line {LINE}: {}", without.join(", ")))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_product_crate_looks_for_programs() {
+        check(&Workspace::read().unwrap()).unwrap();
+    }
+}

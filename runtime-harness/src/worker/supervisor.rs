@@ -28,7 +28,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 /// Must be called while this process has a single thread.
 ///
 /// # Errors
-/// `OutOfResources` if the process cannot be started.
+/// As for [`spawn_program`](runtime_core::backend::spawn_program).
 pub fn supervise(mut inner: Command) -> Result<()> {
     let failed = |error: io::Error| {
         Error::new(ErrorKind::OutOfResources, format!("cannot start a worker: {error}")).with_source(error)

@@ -4,15 +4,13 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-use runtime_core::backend::run_program;
+use runtime_core::backend::{OUTPUT_BYTES, run_program};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::build_failure;
 
 /// The compiled code, in the private folder.
 const OUTPUT: &str = "output.bin";
-/// Room for the registers of thousands of kernels.
-const LOG_BYTES: usize = 1 << 20;
 const PLACEHOLDERS: [&str; 4] = ["{input}", "{output}", "{device}", "{options}"];
 
 /// A command with placeholders.
@@ -96,10 +94,11 @@ impl Filled {
         std::fs::write(folder.join(&self.input), code).map_err(io_error)?;
         let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]).current_dir(folder).env("TMPDIR", folder);
-        let output = run_program(&mut command, deadline, LOG_BYTES).map_err(|error| match error.kind() {
-            ErrorKind::Unavailable => error.with_note("from the option \"offline_compiler\""),
-            _ => error,
-        })?;
+        let output =
+            run_program(&mut command, deadline, OUTPUT_BYTES).map_err(|error| match error.kind() {
+                ErrorKind::Unavailable => error.with_note("from the option \"offline_compiler\""),
+                _ => error,
+            })?;
         let log = output.text();
         match std::fs::read(folder.join(OUTPUT)) {
             Ok(code) if output.status.success() && !code.is_empty() => Ok(Made { code, log }),

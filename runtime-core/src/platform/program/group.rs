@@ -1,6 +1,6 @@
 //! Starts programs, and ends them with every process that they have started.
 
-#![allow(unsafe_code, reason = "prepares a child, polls it without reaping it, and signals process groups")]
+#![allow(unsafe_code, reason = "prepares a child process, and signals process groups")]
 
 use std::ffi::OsStr;
 use std::io;
@@ -88,21 +88,13 @@ fn close_descriptors() -> io::Result<()> {
     Ok(())
 }
 
-/// A program that leads a process group. The group is killed when this is dropped, and also when this process ends without
+/// A program in a process group of its own. The group is killed when this is dropped, and also when this process ends without
 /// dropping it.
 #[derive(Debug)]
 pub(super) struct ProcessGroup {
     pub(super) child: Child,
+    /// Leads the group; `None` once the group was killed.
     guard: Option<Guard>,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Running,
-    Ended(ExitStatus),
-    /// Another part of this process has taken the exit status. The number of the child may be in use again: do not signal it.
-    Gone,
 }
 
 impl ProcessGroup {
@@ -111,9 +103,10 @@ impl ProcessGroup {
     /// # Errors
     /// As for [`spawn_program`].
     pub(super) fn start(command: &mut Command) -> Result<Self> {
-        let mut group = Self { child: spawn_program(command)?, guard: None, state: State::Running };
-        group.guard = Guard::of(&group.child)?;
-        Ok(group)
+        // First, so that this process cannot end in between and leave the program.
+        let guard = Guard::start()?;
+        let child = spawn_in(command, guard.group())?;
+        Ok(Self { child, guard: Some(guard) })
     }
 
     /// The exit status; `None` while the child runs. What an ended child has left of its group is killed.
@@ -121,72 +114,43 @@ impl ProcessGroup {
     /// # Errors
     /// `Io` if another part of the program has taken the exit status.
     pub(super) fn status(&mut self) -> Result<Option<ExitStatus>> {
-        if self.has_exited()? {
+        let status = self.child.try_wait();
+        if !matches!(status, Ok(None)) {
             self.kill();
         }
-        match self.state {
-            State::Running => Ok(None),
-            State::Ended(status) => Ok(Some(status)),
-            State::Gone => Err(status_taken()),
-        }
+        status.map_err(|error| {
+            let message = format!("has ended, and its exit status is lost (SIGCHLD may be ignored): {error}");
+            Error::new(ErrorKind::Io, message).with_source(error)
+        })
     }
 
     /// Ends the group: SIGTERM, and SIGKILL for what is left after a moment.
     pub(super) fn end(&mut self) {
-        if self.state == State::Running && self.has_exited().is_ok() {
-            self.signal(libc::SIGTERM);
+        if let Some(guard) = &self.guard {
+            guard.signal(libc::SIGTERM);
             let started = Instant::now();
-            while matches!(self.has_exited(), Ok(false)) && started.elapsed() < GRACE {
+            while matches!(self.child.try_wait(), Ok(None)) && started.elapsed() < GRACE {
                 std::thread::sleep(POLL_INTERVAL);
             }
         }
         self.kill();
     }
 
-    /// Kills the group, and collects the exit status. In this order, because the group's number may belong to others once the
-    /// child has been waited for.
+    /// Kills the group, and collects the exit status.
     fn kill(&mut self) {
-        if self.state == State::Running && self.has_exited().is_ok() {
-            self.signal(libc::SIGKILL);
-            self.state = self.child.wait().map_or(State::Gone, State::Ended);
+        if let Some(guard) = self.guard.take() {
+            guard.signal(libc::SIGKILL);
+            // It may have moved to another group. Fails if it has ended.
+            let _ = self.child.kill();
+            // Fails if the status went elsewhere.
+            let _ = self.child.wait();
         }
-        // If the status went elsewhere, the guard kills the group: it is part of it, so it meets no others.
-        self.guard = None;
-    }
-
-    /// Whether the child has ended, without collecting its exit status.
-    fn has_exited(&mut self) -> Result<bool> {
-        match self.state {
-            State::Running => {}
-            State::Ended(_) => return Ok(true),
-            State::Gone => return Err(status_taken()),
-        }
-        let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
-        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        // SAFETY: `info` is writable, and the number is that of our child, which was not waited for.
-        let result = unsafe { libc::waitid(libc::P_PID, self.child.id(), info.as_mut_ptr(), flags) };
-        // SAFETY: a structure of integers, which was zeroed.
-        let info = unsafe { info.assume_init() };
-        if result == 0 {
-            return Ok(info.si_signo != 0);
-        }
-        let error = io::Error::last_os_error();
-        if error.raw_os_error() == Some(libc::ECHILD) {
-            self.state = State::Gone;
-            return Err(status_taken());
-        }
-        Err(Error::new(ErrorKind::Io, format!("cannot be waited for: {error}")).with_source(error))
     }
 
     /// Does to the guard what the end of this process does.
     #[cfg(test)]
     pub(super) fn close_guard(&self) {
         self.guard.as_ref().map(|guard| guard.input.shutdown(Shutdown::Both));
-    }
-
-    fn signal(&self, signal: libc::c_int) {
-        // SAFETY: makes a system call without memory. The group is that of our child, which was not waited for.
-        unsafe { libc::kill(-self.child.id().cast_signed(), signal) };
     }
 }
 
@@ -196,13 +160,9 @@ impl Drop for ProcessGroup {
     }
 }
 
-fn status_taken() -> Error {
-    let message = "has ended, and another part of the program took its exit status (SIGCHLD may be ignored)";
-    Error::new(ErrorKind::Io, message)
-}
-
-/// A shell in the process group of a program. It kills the group when this is dropped, and when this process ends in any way:
-/// the system kills a child with its parent only if it is asked to by that child, and then with the *thread* that started it.
+/// A shell that leads the process group of a program. It kills the group when this process ends in any way. The system does that
+/// for a child that asks for it, but then with the *thread* that has started it, and not for the children of that child. As long as
+/// the shell was not waited for, the number of the group is no other's.
 #[derive(Debug)]
 struct Guard {
     shell: Child,
@@ -211,24 +171,26 @@ struct Guard {
 }
 
 impl Guard {
-    /// Guards the group of a child that was not waited for; `None` if it is gone.
-    fn of(leader: &Child) -> Result<Option<Self>> {
+    fn start() -> Result<Self> {
         let fails = |error| not_started(OsStr::new("/bin/sh"), error);
         let (input, shells) = UnixStream::pair().map_err(fails)?;
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", GUARD]).env_clear().current_dir("/").stdin(OwnedFd::from(shells));
-        shell.stdout(Stdio::null()).stderr(Stdio::null());
-        match spawn_in(&mut shell, leader.id().cast_signed()) {
-            Ok(shell) => Ok(Some(Self { shell, input })),
-            Err(error) if os_error(&error) == Some(libc::EPERM) => Ok(None),
-            Err(error) => Err(error.with_note("no program is started without one that ends it")),
-        }
+        let shell = spawn_program(shell.stdout(Stdio::null()).stderr(Stdio::null()));
+        let shell =
+            shell.map_err(|error| error.with_note("no program is started without one that ends it"))?;
+        Ok(Self { shell, input })
     }
-}
 
-/// The number of the system's error behind `error`.
-fn os_error(error: &Error) -> Option<i32> {
-    std::error::Error::source(error)?.downcast_ref::<io::Error>()?.raw_os_error()
+    fn group(&self) -> libc::pid_t {
+        self.shell.id().cast_signed()
+    }
+
+    /// Signals the group.
+    fn signal(&self, signal: libc::c_int) {
+        // SAFETY: makes a system call without memory. The group's number is that of our child, which was not waited for.
+        unsafe { libc::kill(-self.group(), signal) };
+    }
 }
 
 impl Drop for Guard {

@@ -21,8 +21,8 @@ use group::ProcessGroup;
 pub use group::{check_privileges, exhausted, spawn_program};
 use printed::Printed;
 
-/// What is usually kept of each output of a program: more than anybody reads, and little enough for a message.
-pub const OUTPUT_BYTES: usize = 128 << 10;
+/// What is usually kept of each output of a program: the whole of it, unless something is wrong with the program.
+pub const OUTPUT_BYTES: usize = 1 << 20;
 /// The longest sleep between polls of a process; the first is shorter.
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(2);
 const MIN_POLL_INTERVAL: Duration = Duration::from_micros(100);

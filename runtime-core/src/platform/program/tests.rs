@@ -105,6 +105,8 @@ fn a_process_that_left_the_group_delays_nothing() {
     assert_eq!(output.text(), "words");
     let id = std::fs::read_to_string(folder.path().join("id")).unwrap();
     assert!(Command::new("kill").arg(id.trim()).status().unwrap().success(), "it was still running");
+    let error = run_program(&mut command(folder.path(), "exec setsid sleep 1000"), SHORT, 100).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout, "the program itself is ended wherever it is");
 }
 
 #[test]
@@ -120,7 +122,7 @@ fn a_program_that_does_not_get_ready_says_what_it_printed() {
 #[test]
 #[cfg_attr(miri, ignore = "needs processes")]
 #[allow(unsafe_code, reason = "takes the exit status of a child")]
-fn a_status_that_was_taken_is_an_error_and_the_guard_ends_the_group() {
+fn a_status_that_was_taken_is_an_error_and_the_group_is_ended() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = shell(folder.path(), "sleep 1000 & echo $! > id; echo last words; exit 3");
     let child = process.group.child.id().cast_signed();
