@@ -135,7 +135,7 @@ fn a_compiler_that_hangs_is_ended_with_its_children() {
     let options = Options::new().with("compiler", compiler.to_str().unwrap());
     let source = Source { format: "c", path: "", code: Some(b""), options: &options };
     let mut build = Build::new(&source, Architecture::Native, Log::silent()).unwrap();
-    build.deadline = Duration::from_secs(2);
+    build.deadline = Duration::from_secs(5);
     let error = build.run(&[]).unwrap_err();
     assert!(error.kind() == ErrorKind::Timeout && error.message().contains("words"), "{error}");
     let child = Path::new("/proc").join(std::fs::read_to_string(child).unwrap().trim());

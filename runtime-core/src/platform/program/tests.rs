@@ -55,7 +55,10 @@ fn of_an_endless_output_the_beginning_and_the_end_are_kept() {
     let text = output.text();
     assert!(!output.is_whole && text.starts_with("begin\n") && text.ends_with("end"), "{text}");
     assert!(text.contains("9999910 bytes are left out") && text.len() < 200, "{text}");
-    let error = run_program(&mut command(folder.path(), "yes"), SHORT, 100).unwrap_err();
+    let mut endless = command(folder.path(), "yes | head -c 100000; echo ready; yes");
+    let mut endless = Process::start(&mut endless, Stdio::null(), 100).unwrap();
+    endless.wait_ready("ready", LONG).unwrap();
+    let error = endless.wait(SHORT).unwrap_err();
     assert!(error.kind() == ErrorKind::Timeout && error.message().contains("left out"), "{error}");
 }
 
