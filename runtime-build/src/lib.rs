@@ -20,6 +20,7 @@
 //! the program builds everywhere. [`Build::required`] makes them errors. Code that does not compile always is one.
 //! No device is needed.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 #![allow(clippy::print_stdout, reason = "build scripts talk to Cargo on standard output")]
 
 use std::env;

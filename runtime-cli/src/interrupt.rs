@@ -157,8 +157,11 @@ fn kill_descendants() {
         let children = descendants(&parents_by_process(Path::new("/proc")), std::process::id());
         empty_scans = if children.is_empty() { empty_scans + 1 } else { 0 };
         for child in children {
-            // SAFETY: the process descends from this one and was not reaped, so its ID was not reused.
-            unsafe { libc::kill(child.cast_signed(), libc::SIGKILL) };
+            // With the group that it may lead: some of that may have lost their parents before.
+            for target in [-child.cast_signed(), child.cast_signed()] {
+                // SAFETY: the process descends from this one and was not reaped, so its ID was not reused.
+                unsafe { libc::kill(target, libc::SIGKILL) };
+            }
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -3,6 +3,8 @@
 //! Exit codes: 0, success; 1, the command ran, and a result is wrong, slower than before, or something failed; 2, the command could not run:
 //! wrong usage, an invalid spec or device name, a file that cannot be written.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod arguments;
 mod cache;
 mod command;
@@ -31,7 +33,6 @@ mod report_command;
 mod run;
 mod simulator_process;
 mod table;
-mod timed_output;
 mod tune;
 mod worker;
 

@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Output};
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
+use runtime_core::ErrorKind;
+use runtime_core::backend::run_program;
 use serde_json::Value;
-
-use crate::timed_output::output_within;
 
 /// How long a backend may take; slow drivers need seconds to start.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// Room for the list of its devices.
+const LIST_BYTES: usize = 64 << 20;
 
 /// What probing a backend found.
 #[derive(Debug)]
@@ -66,15 +68,13 @@ pub(crate) fn devices_json(path: &Path) -> Result<String, String> {
         std::env::current_exe().map_err(|error| format!("cannot run the probe process: {error}"))?;
     let mut command = Command::new(program);
     command.args(["devices", "--json"]).env("RUNTIME_BACKENDS", path);
-    match output_within(&mut command, TIMEOUT) {
-        Err(error) => Err(format!("cannot run the probe process: {error}")),
-        Ok(None) => Err(format!("no response within {} s; update or remove its driver", TIMEOUT.as_secs())),
-        Ok(Some(Output { status, stdout, .. })) if status.success() => {
-            Ok(String::from_utf8_lossy(&stdout).into_owned())
+    match run_program(&mut command, TIMEOUT, LIST_BYTES) {
+        Err(error) if error.kind() == ErrorKind::Timeout => {
+            Err(format!("no response within {} s; update or remove its driver", TIMEOUT.as_secs()))
         }
-        Ok(Some(Output { status, stderr, .. })) => {
-            Err(crash_message(status, &String::from_utf8_lossy(&stderr)))
-        }
+        Err(error) => Err(format!("cannot run the probe process: {}", error.message())),
+        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Ok(output) => Err(crash_message(output.status, &String::from_utf8_lossy(&output.stderr))),
     }
 }
 

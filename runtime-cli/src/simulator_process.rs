@@ -14,6 +14,7 @@ use crate::registry;
 ///
 /// # Errors
 /// `InvalidArgument` for devices that cannot share a process; `Io` if this program cannot be started again.
+#[allow(clippy::disallowed_methods, reason = "takes the place of this process, which has no privileges")]
 pub(crate) fn restart(devices: &[String], options: &Options) -> Result<()> {
     // A backend reads no variables in a process with privileges.
     if is_privileged() {

@@ -19,7 +19,8 @@ pub enum ErrorKind {
     InvalidArgument = 3,
     /// A name does not exist; the message lists those that do.
     NotFound = 4,
-    /// Code does not compile or link; the message contains the complete log.
+    /// Code does not compile or link; the message contains the log. Of one that is longer than 1 MiB, a compiler that is a program
+    /// of its own may leave the middle out, and says so.
     CompileFailed = 5,
     /// Memory is exhausted.
     OutOfMemory = 6,

@@ -277,6 +277,8 @@
 //! reads `HOME` and `XDG_CACHE_HOME`. It logs through `tracing`; log records of backends have the target
 //! `runtime::backend`.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 pub mod abi;
 mod atomic_file;
 pub mod backend;

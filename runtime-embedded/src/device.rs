@@ -18,7 +18,7 @@ use crate::boards::{Board, LinkKind, Processor};
 use crate::convert;
 use crate::image::{Builder, Image, is_installed};
 use crate::module;
-use crate::target::{Constant, FunctionTrace, Outcome, Session, Spawner, Surroundings, place_constants};
+use crate::target::{Constant, FunctionTrace, Outcome, Session, Surroundings, place_constants};
 use crate::timer;
 
 /// Describes a board, with the reason if it cannot be used here.
@@ -96,9 +96,9 @@ struct Flashed {
 }
 
 impl EmbeddedBoard {
-    pub(crate) fn new(board: Board, builder: Arc<Builder>, spawner: Arc<Spawner>, log: Log) -> Self {
+    pub(crate) fn new(board: Board, builder: Arc<Builder>, log: Log) -> Self {
         let state = Mutex::new(State::Empty("nothing is flashed; call flash first".to_owned()));
-        let around = Surroundings { spawner, folder: builder.folder().to_owned(), log };
+        let around = Surroundings { folder: builder.folder().to_owned(), log };
         Self { board, builder, around, state }
     }
 

@@ -8,10 +8,11 @@
 //!
 //! Code is C with one function that is not `static`, or with the option `entry`; or an ELF file with the firmware's protocol.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod absent;
 mod boards;
 mod convert;
-mod death_signal;
 mod device;
 pub mod gdb;
 mod image;
@@ -28,12 +29,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Backend, LinkedBackend, Log, is_privileged};
+use runtime_core::backend::{Backend, LinkedBackend, Log, trusted_variable};
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use boards::{Board, LinkKind};
 use image::Builder;
-use target::Spawner;
 
 /// Folder with board files of the user.
 const BOARDS_VARIABLE: &str = "RUNTIME_EMBEDDED_BOARDS";
@@ -42,7 +42,6 @@ const BOARDS_VARIABLE: &str = "RUNTIME_EMBEDDED_BOARDS";
 #[derive(Debug)]
 pub struct Embedded {
     log: Log,
-    spawner: Arc<Spawner>,
     /// Builders of images, by board and link.
     builders: Mutex<HashMap<(String, LinkKind), Arc<Builder>>>,
 }
@@ -55,7 +54,7 @@ unsafe impl Backend for Embedded {
     type Device = EmbeddedBoard;
 
     unsafe fn open(log: Log) -> Result<Self> {
-        Ok(Self { log, spawner: Arc::default(), builders: Mutex::default() })
+        Ok(Self { log, builders: Mutex::default() })
     }
 
     fn options() -> Vec<OptionSpec> {
@@ -83,7 +82,7 @@ unsafe impl Backend for Embedded {
             _ => board.clone(),
         };
         let builder = self.builder(&board)?;
-        Ok(EmbeddedBoard::new(board, builder, Arc::clone(&self.spawner), self.log))
+        Ok(EmbeddedBoard::new(board, builder, self.log))
     }
 }
 
@@ -102,7 +101,7 @@ impl Embedded {
 }
 
 fn boards() -> Result<Vec<Board>> {
-    let folder = std::env::var_os(BOARDS_VARIABLE).filter(|folder| !folder.is_empty() && !is_privileged());
+    let folder = trusted_variable(BOARDS_VARIABLE).filter(|folder| !folder.is_empty());
     boards::all(folder.map(PathBuf::from).as_deref())
 }
 

@@ -58,6 +58,8 @@
 //! call returns `DeviceLost` and names the kernels that were most likely running. Run kernels that may fault in a
 //! separate process.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod binary_check;
 mod bind;
 mod builtin;

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use runtime_core::Result;
-use runtime_core::backend::find_library;
+use runtime_core::backend::{find_in_path, find_library, find_program, trusted_variable};
 
-/// Environment variables with the folder of a toolkit.
+/// Environment variables with the folder of a toolkit. A process with elevated privileges ignores them.
 const VARIABLES: [&str; 2] = ["CUDA_HOME", "CUDA_PATH"];
 /// Default installation folder.
 const DEFAULT: &str = "/usr/local/cuda";
@@ -30,7 +30,7 @@ pub(crate) fn load_once<T>(
 
 /// The folders of toolkits: those that are set, then the default one.
 pub(crate) fn folders() -> Vec<PathBuf> {
-    let set = VARIABLES.iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let set = VARIABLES.into_iter().filter_map(trusted_variable).map(PathBuf::from);
     set.chain([PathBuf::from(DEFAULT)]).filter(|toolkit| toolkit.is_absolute()).collect()
 }
 
@@ -50,8 +50,6 @@ pub(crate) fn files_in(folder: &Path, names: &[&str]) -> Vec<PathBuf> {
 
 /// A program in the folders of `PATH`, then in those of the toolkits.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let installed = folders().into_iter().map(|toolkit| toolkit.join("bin"));
-    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).chain(installed);
-    folders.map(|folder| folder.join(name)).find(|program| program.is_file())
+    let installed = || find_program(name, folders().into_iter().map(|toolkit| toolkit.join("bin")));
+    find_in_path(name).or_else(installed)
 }

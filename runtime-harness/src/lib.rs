@@ -23,6 +23,8 @@
 //! # }
 //! ```
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod board;
 mod candidate;
 pub mod chain;

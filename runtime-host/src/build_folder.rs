@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use runtime_core::backend::TemporaryFolder;
+use runtime_core::backend::{TemporaryFolder, exhausted};
 use runtime_core::{Error, ErrorKind, Result};
 
 /// A folder that only this user can access, removed on drop.
@@ -22,17 +22,6 @@ pub(crate) fn private_folder() -> Result<TemporaryFolder> {
 pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Error {
     let message = format!("\"{}\": {error}; free space, or set TMPDIR to a folder with more", path.display());
     Error::new(ErrorKind::Io, message)
-}
-
-/// The remedy for an error about exhausted files, processes or memory.
-pub(crate) fn exhausted(error: &io::Error) -> Option<&'static str> {
-    match error.raw_os_error()? {
-        libc::EMFILE => Some("close files, or raise the limit (`ulimit -n`)"),
-        libc::ENFILE => Some("the system-wide limit of open files is reached: raise fs.file-max"),
-        libc::EAGAIN => Some("the limit of processes is reached: raise it (`ulimit -u`)"),
-        libc::ENOMEM => Some("free memory"),
-        _ => None,
-    }
 }
 
 /// The path of the library in a private folder.

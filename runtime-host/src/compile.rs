@@ -10,10 +10,13 @@ use crate::architecture::Architecture;
 use crate::debug;
 use crate::toolchain::{self, Build, Built, Origin, existing, joined};
 
+/// More preprocessed text than this is not looked at.
+const MAX_TEXT_BYTES: usize = 64 << 20;
+
 /// Compiles `source`.
 ///
 /// # Errors
-/// `CompileFailed` with the compiler's whole output and the command; `Unavailable` without a compiler;
+/// `CompileFailed` with the compiler's output and the command; `Unavailable` without a compiler; `Timeout`;
 /// `InvalidArgument` and `Io` for missing files.
 pub(crate) fn compile(source: &Source<'_>, architecture: Architecture, log: Log) -> Result<Built> {
     let build = Build::new(source, architecture, log)?;
@@ -52,8 +55,8 @@ pub(crate) fn preprocess(source: &Source<'_>) -> Result<Preprocessed> {
         arguments.push(rule.clone().into_os_string());
     }
     arguments.extend(files);
-    let (_, output) = build.output(&arguments)?;
-    if !output.status.success() {
+    let (_, output) = build.output(&arguments, MAX_TEXT_BYTES)?;
+    if !output.status.success() || !output.is_whole {
         return Err(Error::unsupported("code that cannot be preprocessed is not kept"));
     }
     Ok(Preprocessed {

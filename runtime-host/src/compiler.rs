@@ -1,64 +1,56 @@
 //! Which compiler runs: the option `compiler`, `CC`, or the first of the usual ones.
 
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
-use runtime_core::backend::is_privileged;
+use runtime_core::backend::{
+    OUTPUT_BYTES, Output, check_privileges, find_in_path, run_program, trusted_variable,
+};
 use runtime_core::{Error, ErrorKind, Options, Result};
 
 use crate::architecture::Architecture;
-use crate::build_folder::exhausted;
 
 const COMPILERS: [&str; 3] = ["cc", "clang", "gcc"];
+/// A compiler that runs longer is ended.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(600);
 
-/// Runs the first installed compiler for `architecture`; `prepare` adds to the command.
+/// Runs the first installed compiler for `architecture`; `prepare` adds to the command. At most `bytes` of each of its outputs are
+/// kept.
 ///
 /// # Errors
-/// `Unavailable`, with the remedy; `OutOfResources`.
+/// `Unavailable`, with the remedy; `Timeout`; `OutOfResources`.
 pub(crate) fn run(
     options: &Options,
     architecture: Architecture,
-    prepare: impl Fn(&mut Command),
+    (deadline, bytes): (Duration, usize),
+    prepare: impl FnOnce(&mut Command),
 ) -> Result<(Vec<String>, Output)> {
-    if is_privileged() {
-        // PATH, CC and other variables would select a program to run with another user's privileges.
-        let message = "a process with elevated privileges runs no compiler; load a shared object instead";
-        return Err(Error::new(ErrorKind::Unavailable, message));
-    }
+    // It ignores the variables by which compilers are found.
+    check_privileges()?;
     let (candidates, from) = candidates(options, architecture);
-    let named = candidates.len() == 1;
-    for compiler in candidates {
-        let mut command = Command::new(&compiler[0]);
-        // Messages in English.
-        command.args(&compiler[1..]).stdin(Stdio::null()).env("LC_ALL", "C");
-        prepare(&mut command);
-        match command.output() {
-            Ok(output) => return Ok((compiler, output)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !named => {}
-            Err(error) if exhausted(&error).is_some() => {
-                let remedy = exhausted(&error).unwrap_or_default();
-                let message = format!("cannot start \"{}\": {error}; {remedy}", compiler[0]);
-                return Err(Error::new(ErrorKind::OutOfResources, message).with_source(error));
-            }
-            Err(error) => {
-                let message = format!(
-                    "{from}: cannot run \"{}\": {error}; name a C compiler that is installed",
-                    compiler[0]
-                );
-                return Err(Error::new(ErrorKind::Unavailable, message).with_source(error));
-            }
-        }
-    }
-    let message = format!("no C compiler ({}): install gcc, or set CC", COMPILERS.join(", "));
-    Err(Error::new(ErrorKind::Unavailable, message))
+    let is_found = |compiler: &&Vec<String>| candidates.len() == 1 || find_in_path(&compiler[0]).is_some();
+    let Some(compiler) = candidates.iter().find(is_found) else {
+        let message = format!("no C compiler ({}): install gcc, or set CC", COMPILERS.join(", "));
+        return Err(Error::new(ErrorKind::Unavailable, message));
+    };
+    let mut command = Command::new(&compiler[0]);
+    // Messages in English.
+    command.args(&compiler[1..]).env("LC_ALL", "C");
+    prepare(&mut command);
+    let output = run_program(&mut command, deadline, bytes).map_err(|error| match error.kind() {
+        ErrorKind::Unavailable => error.with_note(format!("{from}: name a C compiler that is installed")),
+        _ => error,
+    })?;
+    Ok((compiler.clone(), output))
 }
 
 /// The compilers to try, each with its arguments, and the setting that they come from.
 fn candidates(options: &Options, architecture: Architecture) -> (Vec<Vec<String>>, &'static str) {
     let cross = (architecture.machine() != std::env::consts::ARCH).then(|| architecture.machine());
     // CC compiles for this machine.
-    let from_environment = if cross.is_none() { std::env::var("CC") } else { Ok(String::new()) };
+    let from_environment = cross.is_none().then(|| trusted_variable("CC")?.into_string().ok()).flatten();
     let from_environment = from_environment.unwrap_or_default();
     let (wanted, from) = match options.text("compiler") {
         Some(compiler) if !compiler.trim().is_empty() => (compiler, "option \"compiler\""),
@@ -84,11 +76,11 @@ pub(crate) fn flags_of(options: &Options) -> Vec<String> {
 pub(crate) fn identity(options: &Options) -> Option<String> {
     let (compilers, _) = candidates(options, Architecture::Native);
     let compiler = compilers.iter().find_map(|compiler| {
-        let file = in_path(&compiler[0])?.canonicalize().ok()?;
+        let file = find_in_path(&compiler[0])?.canonicalize().ok()?;
         Some(format!("{compiler:?} {} {}", file.display(), file_state(&file)?))
     })?;
     let tool = |name: &str| {
-        let file = in_path(name)?.canonicalize().ok()?;
+        let file = find_in_path(name)?.canonicalize().ok()?;
         Some(format!("{} {}", file.display(), file_state(&file)?))
     };
     Some(format!("{compiler}\n{:?}", ["as", "ld"].map(tool)))
@@ -97,7 +89,7 @@ pub(crate) fn identity(options: &Options) -> Option<String> {
 /// Whether the compiler that would run is a script, which may do anything.
 pub(crate) fn is_script(options: &Options) -> bool {
     let (compilers, _) = candidates(options, Architecture::Native);
-    let file = compilers.iter().find_map(|compiler| in_path(&compiler[0]));
+    let file = compilers.iter().find_map(|compiler| find_in_path(&compiler[0]));
     let mut start = [0; 2];
     let read = file.and_then(|file| std::fs::File::open(file).ok());
     read.is_none_or(|mut file| file.read_exact(&mut start).is_err() || start == *b"#!")
@@ -108,7 +100,7 @@ pub(crate) fn is_script(options: &Options) -> bool {
 /// # Errors
 /// `Unsupported` if it does not.
 pub(crate) fn file(options: &Options, library: &str) -> Result<PathBuf> {
-    let (_, output) = run(options, Architecture::Native, |command| {
+    let (_, output) = run(options, Architecture::Native, (DEADLINE, OUTPUT_BYTES), |command| {
         command.arg(format!("-print-file-name={library}"));
     })?;
     let path = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
@@ -117,14 +109,6 @@ pub(crate) fn file(options: &Options, library: &str) -> Result<PathBuf> {
         return Ok(path);
     }
     Err(Error::unsupported(format!("the compiler does not tell where the library \"{library}\" is")))
-}
-
-/// Where the system finds a program.
-fn in_path(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    // `join` keeps an absolute path as it is.
-    let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
-    if Path::new(program).is_absolute() { places.next() } else { places.find(|place| place.is_file()) }
 }
 
 /// What changes when a file is replaced: size, time of change, inode.

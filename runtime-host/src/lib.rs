@@ -48,6 +48,8 @@
 //! root may read. A sub-device reports only the clock. Virtual machines often report none of these; the capability is
 //! then not declared. Throttling because of heat is counted by processors of Intel, and not in virtual machines.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod architecture;
 mod arg_packing;
 mod build_folder;

@@ -15,7 +15,7 @@ const WHOLE: [&str; 2] = ["-Wl,--whole-archive", "-Wl,--no-whole-archive"];
 /// Links an `object` or `archive`.
 ///
 /// # Errors
-/// `CompileFailed` with the linker's whole output and the command; `Unavailable` without a compiler, which does the
+/// `CompileFailed` with the linker's output and the command; `Unavailable` without a compiler, which does the
 /// linking; `InvalidArgument` and `Io` for missing files.
 pub(crate) fn link(source: &Source<'_>, architecture: Architecture, log: Log) -> Result<Built> {
     let build = Build::new(source, architecture, log)?;

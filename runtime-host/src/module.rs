@@ -41,7 +41,7 @@ impl HostModule {
     ///
     /// # Errors
     /// `Unsupported` format, `InvalidArgument` for an option that the format does not have, `Io`, `CompileFailed`
-    /// with the whole log.
+    /// with the log.
     pub(crate) fn load(source: &Source<'_>, log: Log) -> Result<Self> {
         check_options(source)?;
         if source.format == "shared-object" {

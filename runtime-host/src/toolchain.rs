@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::time::Duration;
 
-use runtime_core::backend::{Level, Log, Source, TemporaryFolder};
+use runtime_core::backend::{Level, Log, OUTPUT_BYTES, Output, Source, TemporaryFolder};
 use runtime_core::{Error, ErrorKind, Options, Result};
 
 use crate::architecture::Architecture;
@@ -153,6 +153,8 @@ pub(crate) struct Build<'a> {
     pub(crate) origin: Origin,
     private: TemporaryFolder,
     log: Log,
+    /// How long the compiler may take.
+    pub(crate) deadline: Duration,
 }
 
 impl<'a> Build<'a> {
@@ -163,7 +165,7 @@ impl<'a> Build<'a> {
     pub(crate) fn new(source: &Source<'a>, architecture: Architecture, log: Log) -> Result<Self> {
         let private = private_folder()?;
         let origin = Origin::new(source, private.path());
-        Ok(Self { options: source.options, architecture, origin, private, log })
+        Ok(Self { options: source.options, architecture, origin, private, log, deadline: compiler::DEADLINE })
     }
 
     /// The private folder.
@@ -189,33 +191,33 @@ impl<'a> Build<'a> {
     /// Runs the compiler, which makes the library.
     ///
     /// # Errors
-    /// `CompileFailed`, with the compiler's output and the command; `Unavailable` without a compiler.
+    /// `CompileFailed`, with the compiler's output and the command; `Unavailable` without a compiler; `Timeout`.
     pub(crate) fn run(self, arguments: &[OsString]) -> Result<Built> {
         let library = self.library();
-        let (mut command, mut output) = self.output(arguments)?;
+        let (mut command, mut output) = self.output(arguments, OUTPUT_BYTES)?;
         if has_impossible_move(&output) {
-            (command, output) = self.output(&[arguments, &["-mno-avx512fp16".into()]].concat())?;
+            let arguments = [arguments, &["-mno-avx512fp16".into()]].concat();
+            (command, output) = self.output(&arguments, OUTPUT_BYTES)?;
         }
-        let text =
-            format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
-        let text = text.trim();
+        let text = output.text();
         if !output.status.success() || !library.is_file() {
-            let error = Error::new(ErrorKind::CompileFailed, failure(text, &output, &command));
+            let error = Error::new(ErrorKind::CompileFailed, failure(&text, &output, &command));
             let full = text.contains("No space left on device");
             return Err(if full { error.with_note("set TMPDIR to a folder with more space") } else { error });
         }
         if !text.is_empty() {
             self.log.write(Level::Warning, "host::compile", &format!("{command}\n{text}"));
         }
-        Ok(Built { library, log: text.to_owned(), folder: self.private })
+        Ok(Built { library, log: text, folder: self.private })
     }
 
-    /// Runs the compiler, and returns the command and what it printed.
+    /// Runs the compiler, and returns the command and what it printed, at most `bytes` of each output.
     ///
     /// # Errors
-    /// `Unavailable` without a compiler.
-    pub(crate) fn output(&self, arguments: &[OsString]) -> Result<(String, Output)> {
-        let (compiler, output) = compiler::run(self.options, self.architecture, |command| {
+    /// `Unavailable` without a compiler; `Timeout`.
+    pub(crate) fn output(&self, arguments: &[OsString], bytes: usize) -> Result<(String, Output)> {
+        let limits = (self.deadline, bytes);
+        let (compiler, output) = compiler::run(self.options, self.architecture, limits, |command| {
             command.args(arguments).current_dir(&self.origin.folder);
             command.env("TMPDIR", self.folder());
         })?;

@@ -60,6 +60,8 @@
 //! validated module without overrides, plus the interface of each entry point. No step panics, whatever the text: a
 //! panic in naga becomes an error (`parse::panic_guard`).
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod analysis;
 mod check;
 mod fuse;

@@ -32,6 +32,8 @@
 //! [`offload`] calls Kalray's offload library. Its devices run functions `void kernel(void *args)` of ELF files, and
 //! host-driven modules: shared objects of this machine that use the library themselves.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod board_diag;
 mod compiler;
 pub mod config;

@@ -2,29 +2,26 @@
 
 use std::io;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use runtime_core::backend::{Process, TemporaryFolder};
 use runtime_core::{Error, ErrorKind, Result};
 
-/// The file with the output of a tool, in its folder.
-pub(crate) const OUTPUT_FILE: &str = "output.txt";
-
+/// The part of each output of a program that errors and the log have. A simulator may print for hours.
+const REPORTED_BYTES: usize = 64 << 10;
 /// What to do when a disk is full.
 pub(crate) const NO_ROOM: &str =
     "; make room there, or set TMPDIR or option \"work_dir\" to a folder that has more";
 
-/// Starts a command, without a shell, in `folder`; its output goes to a file there.
+/// Starts a command, without a shell, in `folder`.
 ///
 /// # Errors
-/// `Unavailable` if the program cannot be run; `Io`.
+/// As for [`Process::start`].
 pub(crate) fn start(words: &[String], folder: &Path, variables: &[(&str, String)]) -> Result<Process> {
     let (program, arguments) = words.split_first().ok_or_else(|| Error::invalid("the command is empty"))?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).envs(variables.iter().map(|(name, value)| (name, value)));
-    let output = folder.join(OUTPUT_FILE);
-    remove_stale(&output)?;
-    Process::start(&mut command, &output)
+    Process::start(&mut command, Stdio::null(), REPORTED_BYTES)
 }
 
 /// Removes what an earlier run of a tool has left in place of a file: opening a pipe would wait, and a link leads elsewhere.

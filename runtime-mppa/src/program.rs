@@ -15,7 +15,7 @@ use runtime_core::{DTypeClass, Error, ErrorKind, OptionSpec, Options, Result};
 use crate::config::{Arch, MppaConfig};
 use crate::elf;
 use crate::offload::extended;
-use crate::process::{self, OUTPUT_FILE, io_error};
+use crate::process::{self, io_error};
 use crate::readiness::Readiness;
 use crate::template::{Template, Values};
 use crate::tools::Tools;
@@ -158,7 +158,7 @@ impl ProgramDevice {
         let Some(traces) = &self.traces else { return };
         let is_own = |name: &OsStr| {
             let name = name.to_string_lossy();
-            [PROGRAM, OUTPUT_FILE].contains(&name.as_ref()) || name.starts_with(TENSOR)
+            name == PROGRAM || name.starts_with(TENSOR)
         };
         if let Err(error) = traces.collect(self.folder.path(), is_own) {
             self.log.write(Level::Warning, "mppa", error.message());

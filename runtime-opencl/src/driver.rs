@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use cl3::types::cl_int;
 use libloading::Library;
 use parking_lot::{Mutex, MutexGuard};
-use runtime_core::backend::open_library;
+use runtime_core::backend::{open_library, trusted_variable};
 use runtime_core::{Error, ErrorKind, Result};
 
 pub(crate) use dispatch::DispatchTable;
@@ -225,11 +225,10 @@ fn candidates(path: Option<&Path>) -> Vec<PathBuf> {
     if let Some(path) = path {
         return vec![path.to_path_buf()];
     }
-    let named = NAMED.get_or_init(|| match std::env::var(LOADER_VARIABLE) {
-        Ok(list) if !runtime_core::backend::is_privileged() => {
-            list.split(';').filter(|path| !path.is_empty()).map(PathBuf::from).collect()
-        }
-        _ => Vec::new(),
+    let named = NAMED.get_or_init(|| {
+        let list = trusted_variable(LOADER_VARIABLE).and_then(|list| list.into_string().ok());
+        let list = list.unwrap_or_default();
+        list.split(';').filter(|path| !path.is_empty()).map(PathBuf::from).collect()
     });
     named.iter().cloned().chain([PathBuf::from(LOADER)]).collect()
 }

@@ -57,6 +57,8 @@
 //!
 //! A vendor's backend builds on [`OpenCl::with`]: a [`DeviceFilter`], and the [`Quirks`] of its driver.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod allocation;
 mod build_failure;
 mod built_program;

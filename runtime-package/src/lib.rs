@@ -22,6 +22,8 @@
 //! and memory is limited by what is read. Its code can do anything, so loading it is `unsafe`. The checksums detect damage,
 //! not forgery.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod archive;
 mod builder;
 mod choose;

@@ -47,6 +47,8 @@
 //! Portable code bounds-checks its own memory accesses, and the caller is responsible for native code. So
 //! `robustBufferAccess` is off, unless the option `robust` is set.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod barriers;
 mod batches;
 mod binary;

@@ -73,7 +73,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "runtime-embedded",
-        order: "death_signal absent gdb uart boards module image target timer convert device",
+        order: "absent gdb uart boards module image target timer convert device",
         circles: &[(
             "gdb::client gdb::description gdb::flash gdb::memory",
             "the methods of `Client`, by what they are about",
@@ -131,29 +131,6 @@ const UNTIL_MERGED: &[(&str, &[&str])] = &[
             "tune::search tune::tuner",
         ],
     ),
-    (
-        "runtime-gpu",
-        &[
-            "binary_check compile describe module nvjitlink nvrtc param_buffer",
-            "builtin completion_events context counters pinned_blocks progress staging timer",
-        ],
-    ),
-    (
-        "runtime-opencl",
-        &[
-            "allocation builtin compile_lock context deferred_release device_caps enqueuer graph hold kernel kernel_binding launch \
-           memory module offline program progress queue registers staging sub_buffers timer",
-        ],
-    ),
-    (
-        "runtime-vulkan",
-        &[
-            "context progress staging staging_slots",
-            "driver::command_buffer driver::descriptor_sets driver::logical_device driver::memory driver::pipeline \
-             driver::pipeline_cache driver::process_exit driver::semaphore driver::shared_queue",
-        ],
-    ),
-    ("runtime-mppa", &["offload::chip offload::shim", "offload::device offload::queue"]),
 ];
 
 pub(crate) fn check(workspace: &Workspace) -> Outcome {

@@ -8,6 +8,7 @@ use crate::harden;
 use crate::header;
 use crate::layers;
 use crate::process::{Failure, Outcome, run};
+use crate::programs;
 use crate::requirements;
 use crate::stray_files;
 use crate::workspace::Workspace;
@@ -24,6 +25,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("length of files", file_lengths),
     ("imports between modules", layers::check),
     ("files that nothing reads", stray_files::check),
+    ("programs are started in one place", programs::check),
     ("paths in ARCHITECTURE.md", architecture::check),
     ("documented dependencies", dependencies::check),
     ("clippy", |workspace| {

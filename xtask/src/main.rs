@@ -17,6 +17,7 @@ mod lint;
 mod package;
 mod placed_file;
 mod process;
+mod programs;
 mod requirements;
 mod stray_files;
 mod test;

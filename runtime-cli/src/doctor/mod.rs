@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use runtime_core::{CodeCache, LoadOutcome, LoadReport, LoadTotals, Result, StageTotals, abi};
+use runtime_core::backend::{OUTPUT_BYTES, check_privileges, run_program, trusted_variable};
+use runtime_core::{CodeCache, ErrorKind, LoadOutcome, LoadReport, LoadTotals, Result, StageTotals, abi};
 
 use crate::arguments::DoctorArguments;
 use crate::output;
 use crate::probe::{self, ProbeResult};
 use crate::registry;
-use crate::timed_output::output_within;
 
 /// How to get each backend of this project that may be missing.
 const HINTS: [(&str, &str); 1] = [(
@@ -114,7 +114,10 @@ fn search_paths(report: &[LoadReport]) -> Vec<String> {
 
 /// The C compilers available to kernels, with the first line of their `--version`.
 fn compilers() -> Vec<String> {
-    let chosen = std::env::var("CC").ok();
+    if let Err(refused) = check_privileges() {
+        return vec![refused.message().to_owned()];
+    }
+    let chosen = trusted_variable("CC").and_then(|compiler| compiler.into_string().ok());
     let names = chosen.iter().map(String::as_str).chain(["cc", "clang", "gcc"]);
     names.filter_map(|name| Some(format!("{name}: {}", compiler_version(name)?))).collect()
 }
@@ -122,12 +125,16 @@ fn compilers() -> Vec<String> {
 fn compiler_version(name: &str) -> Option<String> {
     let mut words = name.split_whitespace();
     let mut command = Command::new(words.next()?);
-    let Some(output) = output_within(command.args(words).arg("--version"), COMPILER_TIMEOUT).ok()? else {
-        let seconds = COMPILER_TIMEOUT.as_secs();
-        return Some(format!("did not answer `--version` within {seconds} s; set CC to another compiler"));
-    };
-    let text = String::from_utf8_lossy(&output.stdout);
-    output.status.success().then(|| text.lines().next().unwrap_or_default().to_owned())
+    match run_program(command.args(words).arg("--version"), COMPILER_TIMEOUT, OUTPUT_BYTES) {
+        Ok(output) if output.status.success() => {
+            Some(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
+        }
+        Err(error) if error.kind() == ErrorKind::Timeout => {
+            let seconds = COMPILER_TIMEOUT.as_secs();
+            Some(format!("did not answer `--version` within {seconds} s; set CC to another compiler"))
+        }
+        _ => None,
+    }
 }
 
 /// Where compiled code is kept, and what loads have cost so far.

@@ -32,7 +32,6 @@ mod linked;
 mod log;
 mod open_devices;
 mod polling;
-mod process;
 mod read_file;
 mod requests;
 mod retyped_launch;
@@ -58,7 +57,6 @@ pub use linked::LinkedBackend;
 pub use log::{Level, Log};
 pub use open_devices::OpenDevices;
 pub use polling::{backoff, spin_until};
-pub use process::{Process, ProcessGroup, find_in_path, find_program};
 pub use read_file::read_file;
 pub use requests::{check_format, space_at};
 pub use retyped_launch::RetypedLaunch;
@@ -74,4 +72,8 @@ pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg, unsupported_arg
 pub use crate::model::compiled::{CompiledCode, Fit};
 pub use crate::model::kernel_info::{ImageSizes, KernelInfo, Param, Register, RunReport};
 pub use crate::model::placement::QueueOptions;
-pub use crate::platform::{cache_folder, is_privileged, thread_stack_bytes};
+pub use crate::platform::program::{
+    OUTPUT_BYTES, Output, Process, check_privileges, exhausted, find_in_path, find_program, run_program,
+    spawn_program,
+};
+pub use crate::platform::{cache_folder, is_privileged, thread_stack_bytes, trusted_variable};

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -13,10 +13,13 @@ use super::code::CachedCode;
 use super::options::{DumpOptions, DumpStage};
 use super::trust::{self, Owner};
 use crate::atomic_file::write_atomic;
+use crate::platform::program::{find_in_path, run_program};
 use crate::{CodeFormat, Error, ErrorKind, Result};
 
 /// How long a disassembler may take.
 const DISASSEMBLER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Of a longer listing, the middle is left out.
+const MAX_LISTING_BYTES: usize = 256 << 20;
 
 /// Writes the stages that were asked for, once per entry and process.
 #[derive(Debug)]
@@ -76,7 +79,7 @@ impl Dump {
         let binary = self.options.folder.join(format!(".{name}.{extension}"));
         write_file(&binary, &code.code)?;
         let listing = disassemble(&command, &binary);
-        // It is in the way of nothing.
+        // Best effort: a file that stays is harmless.
         let _ = fs::remove_file(&binary);
         match listing {
             Ok(text) => write_file(&path, &text),
@@ -99,38 +102,13 @@ fn disassembler(format: &CodeFormat) -> Option<Vec<&'static str>> {
 /// Runs a disassembler on a file. Returns its output, or why there is none.
 fn disassemble(command: &[&str], file: &Path) -> Result<Vec<u8>, String> {
     let tool = command[0];
-    let mut process = Command::new(tool);
-    process.args(&command[1..]).arg(file).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = process.spawn().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => format!("`{tool}` is not in PATH; install it for a disassembly"),
-        _ => format!("`{tool}` cannot be run: {error}"),
-    })?;
-    let stdout = child.stdout.take();
-    let reader = std::thread::spawn(move || {
-        let mut text = Vec::new();
-        stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut text)).map(|_| text)
-    });
-    let status = wait(&mut child).map_err(|error| format!("`{tool}`: {error}"))?;
-    let text = reader.join().map_err(|_| format!("`{tool}`: its output could not be read"))?;
-    match status {
-        true => text.map_err(|error| format!("`{tool}`: {error}")),
-        false => Err(format!("`{tool}` failed on this code")),
-    }
-}
-
-/// Waits for a process, and kills it at the deadline. Returns whether it succeeded.
-fn wait(child: &mut Child) -> io::Result<bool> {
-    let deadline = Instant::now() + DISASSEMBLER_TIMEOUT;
-    loop {
-        match child.try_wait()? {
-            Some(status) => return Ok(status.success()),
-            None if Instant::now() > deadline => {
-                child.kill()?;
-                child.wait()?;
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            None => std::thread::sleep(Duration::from_millis(2)),
-        }
+    let missing = || format!("`{tool}` is not in PATH; install it for a disassembly");
+    let mut process = Command::new(find_in_path(tool).ok_or_else(missing)?);
+    process.args(&command[1..]).arg(file);
+    match run_program(&mut process, DISASSEMBLER_TIMEOUT, MAX_LISTING_BYTES) {
+        Ok(output) if output.status.success() => Ok(output.stdout),
+        Ok(_) => Err(format!("`{tool}` failed on this code")),
+        Err(error) => Err(error.message().to_owned()),
     }
 }
 

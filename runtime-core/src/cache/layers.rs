@@ -255,10 +255,9 @@ impl Layers {
     }
 }
 
-/// `runtime/code` in the user's cache folder. A privileged program must not trust what names it.
+/// `runtime/code` in the user's cache folder.
 pub(super) fn default_folder() -> Option<PathBuf> {
-    let caches = if platform::is_privileged() { None } else { platform::user_caches() };
-    caches.map(|caches| caches.join("runtime").join("code"))
+    platform::user_caches().map(|caches| caches.join("runtime").join("code"))
 }
 
 fn open_store(options: &CacheOptions, folder: Option<&Path>, limits: Limits) -> Result<Store> {

@@ -1,8 +1,9 @@
-//! Platform-specific code: library names and locations, sections of library files, process hooks.
+//! Platform-specific code: library names and locations, sections of library files, process hooks, other programs.
 
 #![allow(unsafe_code, reason = "calls the C library")]
 
 use std::ffi::CString;
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
 use std::mem::MaybeUninit;
@@ -13,6 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 mod elf;
+pub(crate) mod program;
 mod record_lock;
 
 pub(crate) use elf::{check_library, check_library_file, manifest_section};
@@ -38,15 +40,18 @@ pub fn is_privileged() -> bool {
     !cfg!(miri) && unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
+/// The value of an environment variable that names a library, a program or a folder; `None` in a process with elevated privileges,
+/// whose user may have set it.
+#[must_use]
+pub fn trusted_variable(name: &str) -> Option<OsString> {
+    if is_privileged() { None } else { std::env::var_os(name) }
+}
+
 /// The folder in which a backend may cache files between runs, below the user's cache folder. It is created
 /// with access for this user only. `None` if there is no cache folder, or if other users own it or may write
 /// to it.
 #[must_use]
 pub fn cache_folder(backend: &str) -> Option<PathBuf> {
-    // A privileged program must not trust the environment, nor use files that its user wrote.
-    if is_privileged() {
-        return None;
-    }
     let caches = user_caches()?;
     let folder = caches.join("runtime").join(backend);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
@@ -54,10 +59,10 @@ pub fn cache_folder(backend: &str) -> Option<PathBuf> {
     (metadata.uid() == user() && metadata.mode() & 0o022 == 0).then_some(folder)
 }
 
-/// The folder of the user's caches; `None` if the environment names no absolute path. Privileged programs must
-/// not use it.
+/// The folder of the user's caches; `None` if the environment names no absolute path, or in a process with elevated privileges,
+/// which must not use files that its user wrote.
 pub(crate) fn user_caches() -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| trusted_variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))
 }
 
@@ -102,7 +107,7 @@ pub(crate) fn file_identity(metadata: &Metadata) -> (u64, u64) {
 /// The directories that the system's loader is known to search for a library name: `LD_LIBRARY_PATH`, then
 /// the default directories.
 pub(crate) fn library_directories() -> Vec<PathBuf> {
-    let listed = if is_privileged() { None } else { std::env::var_os("LD_LIBRARY_PATH") };
+    let listed = trusted_variable("LD_LIBRARY_PATH");
     let mut directories: Vec<_> = listed.iter().flat_map(std::env::split_paths).collect();
     let machine = format!("{}-linux-gnu", std::env::consts::ARCH);
     for root in ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"] {

@@ -4,10 +4,8 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-use runtime_core::backend::{Process, find_in_path};
+use runtime_core::backend::{OUTPUT_BYTES, find_in_path, run_program};
 use runtime_core::{Error, ErrorKind, Result};
-
-use crate::death_signal::die_with_thread;
 
 /// For one run of a tool.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -31,14 +29,14 @@ pub(crate) fn run_command(words: &[String], image: &Path, folder: &Path, deadlin
     if status.success() {
         return Ok(());
     }
-    let reason = match log.trim() {
-        "" => format!("it ended with {status} and no message"),
-        text => text.to_owned(),
+    let reason = match log.is_empty() {
+        true => format!("it ended with {status} and no message"),
+        false => log,
     };
     Err(Error::new(ErrorKind::Failed, format!("{}: {reason}", words.join(" "))))
 }
 
-/// Runs a tool in `folder`, and returns whether it succeeded, with everything that it wrote. It is killed at a deadline.
+/// Runs a tool in `folder`, and returns whether it succeeded, with what it wrote. It is killed at a deadline.
 ///
 /// # Errors
 /// `Unavailable` if it cannot be started; `Timeout`; `Io`.
@@ -54,16 +52,8 @@ pub(super) fn run(command: &mut Command, folder: &Path) -> Result<(bool, String)
 }
 
 fn run_within(command: &mut Command, folder: &Path, deadline: Duration) -> Result<(ExitStatus, String)> {
-    // This thread waits for the tool, so it outlives the tool.
-    die_with_thread(command);
-    // Several threads may work in the folder.
-    let log = folder.join(format!("{:?}.log", std::thread::current().id()));
-    let mut process = Process::start(command.current_dir(folder).env("LC_ALL", "C"), &log)?;
-    let status = process.wait(deadline)?;
-    let io = |error: std::io::Error| Error::new(ErrorKind::Io, format!("{}: {error}", log.display()));
-    let text = std::fs::read(&log).map_err(io)?;
-    std::fs::remove_file(&log).map_err(io)?;
-    Ok((status, String::from_utf8_lossy(&text).into_owned()))
+    let output = run_program(command.current_dir(folder).env("LC_ALL", "C"), deadline, OUTPUT_BYTES)?;
+    Ok((output.status, output.text()))
 }
 
 #[cfg(test)]
@@ -74,7 +64,7 @@ mod tests {
     fn a_failure_always_has_a_message() {
         let folder = tempfile::tempdir().unwrap();
         let run = |script: &str| run(Command::new("sh").args(["-c", script]), folder.path()).unwrap();
-        assert_eq!(run("echo words; exit 1"), (false, "words\n".to_owned()));
+        assert_eq!(run("echo words; exit 1"), (false, "words".to_owned()));
         assert_eq!(run("exit 0"), (true, String::new()));
         let (succeeded, message) = run("exit 3");
         assert!(!succeeded && message.contains("exit status: 3") && message.contains("full?"), "{message}");

@@ -51,7 +51,7 @@ pub(super) trait Link: Debug + Send {
     fn is_usable(&mut self) -> bool;
 }
 
-/// A crash before the program has run is not its fault: the error becomes `Io`.
+/// An error before the program has run, so that it is not the program that has crashed.
 pub(super) fn before_run(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Crashed => Error::new(ErrorKind::Io, format!("before its run, {}", error.message())),

@@ -28,7 +28,7 @@ pub(super) fn connect(server: &Server, around: &Surroundings) -> Result<(Option<
             check_free(&server.address)?;
             let mut command = Command::new(name);
             command.args(arguments);
-            Some(Program::start("server", command, None, &around.spawner, &around.folder)?)
+            Some(Program::start("server", command, None, &around.folder)?)
         }
         None => None,
     };

@@ -3,8 +3,9 @@
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use runtime_core::backend::{CompiledCode, TemporaryFolder};
+use runtime_core::backend::{CompiledCode, TemporaryFolder, run_program};
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
 
 use super::{ptxas_log, registers};
@@ -17,6 +18,10 @@ pub(crate) const OPTIMIZATION: &str = "optimization";
 const DEFAULT: &str = "default";
 /// What the assembler says of an architecture that it does not know.
 const UNKNOWN_ARCHITECTURE: &str = "is not defined for option 'gpu-name'";
+/// No code takes an assembler this long.
+const DEADLINE: Duration = Duration::from_secs(600);
+/// Room for the registers of thousands of kernels.
+const LOG_BYTES: usize = 16 << 20;
 /// How to get an assembler.
 const REMEDY: &str = "install the CUDA toolkit or the Python package nvidia-nvjitlink-cu12, and set CUDA_HOME if it is not found; or use \
                       the PTX itself, which the driver compiles";
@@ -74,7 +79,7 @@ pub(crate) fn can_assemble() -> bool {
 ///
 /// # Errors
 /// `Unavailable` without an assembler; `NotFound` for an architecture that it does not know; `CompileFailed` or
-/// `OutOfResources` with the whole log.
+/// `OutOfResources` with the log; `Timeout`.
 pub(crate) fn assemble(text: &CStr, arch: &str, options: PtxOptions) -> Result<CompiledCode> {
     // `ptxas` makes the code that the driver makes. What nvJitLink 13.0 made of a matrix product took 25% longer on an H100.
     let (code, log) = match (toolkit::program("ptxas"), NvJitLink::load()) {
@@ -121,9 +126,8 @@ fn by_program(ptxas: &Path, text: &CStr, arch: &str, options: PtxOptions) -> Res
     std::fs::write(path("kernel.ptx"), text.to_bytes()).map_err(|error| io("cannot write the PTX", error))?;
     let mut command = Command::new(ptxas);
     command.current_dir(folder.path()).arg("-v").args(options.arguments(arch, ""));
-    let output = command.args(["-o", "kernel.cubin", "kernel.ptx"]).output();
-    let output = output.map_err(|error| io(&format!("cannot run {}", ptxas.display()), error))?;
-    let log = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    let output = run_program(command.args(["-o", "kernel.cubin", "kernel.ptx"]), DEADLINE, LOG_BYTES)?;
+    let log = output.text();
     if !output.status.success() {
         return Err(error(&log, arch).with_note(format!("{}: {}", ptxas.display(), output.status)));
     }

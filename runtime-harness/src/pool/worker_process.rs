@@ -1,12 +1,14 @@
 //! A worker as its parent sees it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, BufReader};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
+
+use runtime_core::backend::spawn_program;
 
 use super::PoolOptions;
 use super::inbox::Event;
@@ -53,16 +55,15 @@ impl WorkerProcess {
         number: u64,
         events: &Sender<Event>,
     ) -> Result<Self, String> {
-        let failed =
-            |what: &OsStr, error: &dyn Display| format!("cannot start a worker, {}: {error}", what.display());
+        let failed = |error: &dyn Display| format!("cannot start a worker: {error}");
         let words = options.command().map_err(|error| error.to_string())?;
         let program = words.first().map_or(options.program.as_os_str(), OsString::as_os_str);
         let mut command = Command::new(program);
         let variables = options.device_variables.get(device).into_iter().flatten();
         command.args(words.iter().skip(1)).envs(variables.cloned());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.process_group(0).spawn().map_err(|error| failed(program, &error))?;
-        Self::watch(child, options, number, events).map_err(|error| failed(program, &error))
+        let child = spawn_program(&mut command).map_err(|error| failed(&error))?;
+        Self::watch(child, options, number, events).map_err(|error| failed(&error))
     }
 
     fn watch(

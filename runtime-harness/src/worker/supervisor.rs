@@ -3,13 +3,12 @@
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use runtime_core::backend::TemporaryFolder;
+use runtime_core::backend::{TemporaryFolder, spawn_program};
 use runtime_core::{Error, ErrorKind, Result};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
@@ -29,7 +28,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 /// Must be called while this process has a single thread.
 ///
 /// # Errors
-/// `OutOfResources` if the process cannot be started.
+/// As for [`spawn_program`](runtime_core::backend::spawn_program).
 pub fn supervise(mut inner: Command) -> Result<()> {
     let failed = |error: io::Error| {
         Error::new(ErrorKind::OutOfResources, format!("cannot start a worker: {error}")).with_source(error)
@@ -42,7 +41,7 @@ pub fn supervise(mut inner: Command) -> Result<()> {
         inner.env("TMPDIR", folder.path());
     }
     // In a group of its own, so that a signal that it sends to its group does not reach this process.
-    let child = inner.process_group(0).spawn().map_err(failed)?;
+    let child = spawn_program(&mut inner)?;
     let mut tree = Tree { inner: child.id().cast_signed(), ended: None };
     tree.watch(&signals);
     // What ends because this process was told to end has not ended by itself.

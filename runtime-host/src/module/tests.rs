@@ -1,17 +1,20 @@
 #![allow(unsafe_code, reason = "reads what the test kernels write")]
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{ExitStatus, Output};
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
 
 use runtime_core::backend::ArgRef;
 use runtime_core::{DType, Options};
 
 use super::*;
 use crate::HostBuffer;
+use crate::architecture::Architecture;
 use crate::arg_packing::{PackedArgs, Scratch};
 use crate::compile;
 use crate::pool::Pool;
-use crate::toolchain::has_impossible_move;
+use crate::toolchain::{Build, has_impossible_move};
 use crate::work_groups::Extent;
 
 pub(super) fn load_c(code: &str, options: &Options) -> Result<HostModule> {
@@ -114,14 +117,37 @@ fn code_that_gcc_cannot_assemble_is_compiled_without_avx512fp16() {
         assert_eq!(module.symbols(), ["f"]);
     }
     // The compiler of this machine may be another one.
-    let says = |text: &str, status| Output {
+    let says = |text: &str, status| runtime_core::backend::Output {
         status: ExitStatus::from_raw(status),
         stdout: Vec::new(),
         stderr: format!("/tmp/k.s: Assembler messages:\n/tmp/k.s:22: Error: {text}\n").into_bytes(),
+        is_whole: true,
     };
     let text = "unsupported masking for `vmovsh'";
     assert!(has_impossible_move(&says(text, 256)));
     assert!(!has_impossible_move(&says(text, 0)) && !has_impossible_move(&says("no such instruction", 256)));
+}
+
+#[test]
+fn a_compiler_that_hangs_is_ended_with_its_children() {
+    let folder = tempfile::tempdir().unwrap();
+    let (compiler, child) = (folder.path().join("cc"), folder.path().join("child"));
+    let script = "#!/bin/sh\n(sleep 1000 & echo $! > \"$(dirname \"$0\")/child\")\necho words\nsleep 1000\n";
+    std::fs::write(&compiler, script).unwrap();
+    std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let options = Options::new().with("compiler", compiler.to_str().unwrap());
+    let source = Source { format: "c", path: "", code: Some(b""), options: &options };
+    let mut build = Build::new(&source, Architecture::Native, Log::silent()).unwrap();
+    build.deadline = Duration::from_secs(5);
+    let error = build.run(&[]).unwrap_err();
+    assert!(error.kind() == ErrorKind::Timeout && error.message().contains("words"), "{error}");
+    let child = Path::new("/proc").join(std::fs::read_to_string(child).unwrap().trim());
+    let begin = Instant::now();
+    // A zombie has no program any more.
+    while std::fs::read_link(child.join("exe")).is_ok() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it is left");
+        std::thread::yield_now();
+    }
 }
 
 #[test]

@@ -10,7 +10,6 @@ mod calls;
 mod chip;
 mod command;
 mod counting;
-mod death_guard;
 mod device;
 mod functions;
 mod host_arguments;

@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Level, Log, Process};
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::death_guard::DeathGuard;
 use super::simulator_folder::SimulatorFolder;
 use crate::config::{MppaConfig, Platform};
 use crate::environment::{
@@ -123,7 +122,6 @@ impl SimulatorPlan {
 #[derive(Debug)]
 pub(super) struct Simulator {
     process: Mutex<Process>,
-    _guard: DeathGuard,
     /// Removed last.
     folder: SimulatorFolder,
 }
@@ -140,14 +138,9 @@ impl Simulator {
             SimulatorFolder::remove_abandoned(&plan.folder);
         }
         log.write(Level::Info, "mppa", &format!("starting {}", plan.command.join(" ")));
-        let mut process = process::start(&plan.command, folder.path(), &plan.variables)?;
-        let guard = match DeathGuard::of(process.id()) {
-            // The group is gone if the simulator has ended.
-            Err(error) => return Err(ended_early(&mut process)?.unwrap_or(error)),
-            Ok(guard) => guard,
-        };
+        let process = process::start(&plan.command, folder.path(), &plan.variables)?;
         // From here on, an error ends it in the order of the fields.
-        let mut simulator = Self { process: Mutex::new(process), _guard: guard, folder };
+        let mut simulator = Self { process: Mutex::new(process), folder };
         let process = simulator.process.get_mut();
         match &plan.ready {
             Some(text) => process.wait_ready(text, timeout)?,

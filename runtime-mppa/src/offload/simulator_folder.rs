@@ -16,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use runtime_core::{Error, Result};
 
 use crate::environment::SIMULATOR_FOLDER;
-use crate::process::{OUTPUT_FILE, io_error};
+use crate::process::io_error;
 use crate::unavailable;
 
 /// A locked file, with the names of the entries that the last simulator made.
@@ -121,8 +121,7 @@ impl SimulatorFolder {
     fn write_names(&self) -> io::Result<()> {
         let own = self.is_created.then_some(SELF).into_iter().chain((!self.removes).then_some(KEPT));
         let made = entries(&self.path)?.into_iter().map(|entry| entry.file_name());
-        // The output of the tool is there from its start.
-        let names = own.map(OsString::from).chain([OUTPUT_FILE.into()]).chain(made);
+        let names = own.map(OsString::from).chain(made);
         // No name has a zero byte.
         let bytes: Vec<u8> = names.flat_map(|name| [name.as_bytes(), &[0]].concat()).collect();
         let mut file = &self.marker;
@@ -134,10 +133,8 @@ impl SimulatorFolder {
     /// How many files the simulator has made, and whether one is a socket.
     pub(super) fn contents(&self) -> (usize, bool) {
         let entries = entries(&self.path).unwrap_or_default();
-        let made = entries.iter().filter(|entry| entry.file_name() != OUTPUT_FILE);
-        made.fold((0, false), |(count, socket), entry| {
-            (count + 1, socket || entry.file_type().is_ok_and(|kind| kind.is_socket()))
-        })
+        let is_socket = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_socket());
+        (entries.len(), entries.iter().any(is_socket))
     }
 
     fn remove(&self) -> io::Result<()> {

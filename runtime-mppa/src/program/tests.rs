@@ -167,7 +167,7 @@ fn pipes_and_links_in_place_of_its_files_hold_up_nothing() {
     let victim = root.path().join("victim");
     std::fs::write(&victim, "kept").unwrap();
     let script = format!(
-        "f=${{3%/*}}; echo before; rm $f/*; mkfifo $f/tensor0.bin $f/output.txt; ln -s {} $f/program.elf; echo after; exit 3",
+        "f=${{3%/*}}; echo before; rm $f/*; mkfifo $f/tensor0.bin; ln -s {} $f/program.elf; echo after; exit 3",
         victim.display()
     );
     let device = device(&root, &script, &Options::new()).unwrap();

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use runtime_core::backend::trusted_variable;
+
 /// Where loaders look for `.icd` files by default.
 const FOLDER: &str = "/etc/OpenCL/vendors";
 /// Environment variable with another folder, or one driver.
@@ -9,7 +11,7 @@ const VARIABLE: &str = "OCL_ICD_VENDORS";
 
 /// A hint about the registered drivers.
 pub(crate) fn explain() -> String {
-    let path = std::env::var_os(VARIABLE).map_or_else(|| PathBuf::from(FOLDER), PathBuf::from);
+    let path = trusted_variable(VARIABLE).map_or_else(|| PathBuf::from(FOLDER), PathBuf::from);
     match drivers(&path) {
         Some(drivers) if !drivers.is_empty() => format!(
             "{} registers {}: check that they load (`ldd`), and see `clinfo -l`",

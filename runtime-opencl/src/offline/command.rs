@@ -1,24 +1,16 @@
 //! The command of an offline compiler: a template, and a run of it with a deadline.
 
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
-use runtime_core::backend::is_privileged;
+use runtime_core::backend::{OUTPUT_BYTES, run_program};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::build_failure;
 
 /// The compiled code, in the private folder.
 const OUTPUT: &str = "output.bin";
-/// The compiler's messages, in the private folder.
-const LOG: &str = "log.txt";
-/// More of a log is cut off at its beginning.
-const LOG_BYTES: u64 = 1 << 20;
-/// Sleep between two looks at the compiler.
-const POLL_INTERVAL: Duration = Duration::from_millis(2);
 const PLACEHOLDERS: [&str; 4] = ["{input}", "{output}", "{device}", "{options}"];
 
 /// A command with placeholders.
@@ -94,70 +86,30 @@ impl Filled {
     /// `CompileFailed` or `OutOfResources` with the messages, the exit code or signal and the command; `Timeout`; `Unavailable` if the compiler is not
     /// there; `Io`.
     pub(super) fn run(&self, folder: &Path, code: &[u8], deadline: Duration) -> Result<Made> {
-        let io_error = |error: io::Error| {
+        let io_error = |error: std::io::Error| {
             let message =
                 format!("\"{}\": {error}; set TMPDIR to a folder with more space", folder.display());
             Error::new(ErrorKind::Io, message).with_source(error)
         };
         std::fs::write(folder.join(&self.input), code).map_err(io_error)?;
-        let mut log = File::options()
-            .create(true)
-            .truncate(true)
-            .read(true)
-            .write(true)
-            .open(folder.join(LOG))
-            .map_err(io_error)?;
-        let status = self.status(folder, &log, deadline)?;
-        let log = tail(&mut log).map_err(io_error)?;
-        match std::fs::read(folder.join(OUTPUT)) {
-            Ok(code) if status.is_some_and(|status| status.success()) && !code.is_empty() => {
-                Ok(Made { code, log })
-            }
-            _ => Err(self.failure(status, &log, deadline)),
-        }
-    }
-
-    /// The exit status; `None` if the command was ended after `deadline`.
-    fn status(&self, folder: &Path, log: &File, deadline: Duration) -> Result<Option<ExitStatus>> {
-        if is_privileged() {
-            // PATH would select a program to run with another user's privileges.
-            let message = "a process with elevated privileges runs no compiler; compile the code beforehand";
-            return Err(Error::new(ErrorKind::Unavailable, message));
-        }
-        let program = &self.words[0];
-        let cannot_run = |error: io::Error| {
-            let message = format!(
-                "option \"offline_compiler\": cannot run \"{program}\": {error}; install it, or give its path"
-            );
-            Error::new(ErrorKind::Unavailable, message).with_source(error)
-        };
-        let (output, errors) = (log.try_clone().map_err(cannot_run)?, log.try_clone().map_err(cannot_run)?);
-        let mut command = Command::new(program);
+        let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]).current_dir(folder).env("TMPDIR", folder);
-        command.stdin(Stdio::null()).stdout(output).stderr(errors);
-        let mut child = command.spawn().map_err(cannot_run)?;
-        let started = Instant::now();
-        loop {
-            if let Some(status) = child.try_wait().map_err(cannot_run)? {
-                return Ok(Some(status));
-            }
-            if started.elapsed() >= deadline {
-                // It may have ended meanwhile.
-                let _ = child.kill();
-                child.wait().map_err(cannot_run)?;
-                return Ok(None);
-            }
-            std::thread::sleep(POLL_INTERVAL);
+        let output =
+            run_program(&mut command, deadline, OUTPUT_BYTES).map_err(|error| match error.kind() {
+                ErrorKind::Unavailable => error.with_note("from the option \"offline_compiler\""),
+                _ => error,
+            })?;
+        let log = output.text();
+        match std::fs::read(folder.join(OUTPUT)) {
+            Ok(code) if output.status.success() && !code.is_empty() => Ok(Made { code, log }),
+            _ => Err(self.failure(output.status, &log)),
         }
     }
 
-    fn failure(&self, status: Option<ExitStatus>, log: &str, deadline: Duration) -> Error {
-        let (kind, what) = match status {
-            None => (ErrorKind::Timeout, format!("ended after {} s", deadline.as_secs_f64())),
-            Some(status) if status.success() => {
-                (ErrorKind::CompileFailed, "it succeeded, but wrote no output file".to_owned())
-            }
-            Some(status) => (build_failure::kind_by_log(ErrorKind::CompileFailed, log), status.to_string()),
+    fn failure(&self, status: ExitStatus, log: &str) -> Error {
+        let (kind, what) = match status.success() {
+            true => (ErrorKind::CompileFailed, "it succeeded, but wrote no output file".to_owned()),
+            false => (build_failure::kind_by_log(ErrorKind::CompileFailed, log), status.to_string()),
         };
         let said = if log.is_empty() { String::new() } else { format!("{log}\n") };
         Error::new(kind, format!("{said}{what}: {}", self.command_line()))
@@ -174,13 +126,4 @@ impl Filled {
         };
         self.words.iter().map(quoted).collect::<Vec<_>>().join(" ")
     }
-}
-
-/// The end of a log.
-fn tail(log: &mut File) -> io::Result<String> {
-    let bytes = log.metadata()?.len();
-    log.seek(io::SeekFrom::Start(bytes.saturating_sub(LOG_BYTES)))?;
-    let mut text = Vec::new();
-    log.take(LOG_BYTES).read_to_end(&mut text)?;
-    Ok(String::from_utf8_lossy(&text).trim().to_owned())
 }

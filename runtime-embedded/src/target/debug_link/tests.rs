@@ -9,7 +9,6 @@ use super::*;
 use crate::boards::{self, Server};
 use crate::gdb::packet::{Item, Parser, frame};
 use crate::image::Symbols;
-use crate::target::Spawner;
 
 const SYMBOLS: Symbols = Symbols { start: 0x10, park: 0x20, resume: 0x30, mailbox: 0x8000 };
 
@@ -99,12 +98,10 @@ fn what_the_server_says_is_part_of_an_error() {
     let server = Server { address, reset, command: Vec::new() };
     let board = Board { server: Some(server), ..board("riscv64-virt") };
     let image = Arc::new(Image::with(&board, SYMBOLS, &[(0x1000, &[1, 2])]));
-    // Its thread must not end before the program.
-    let spawner = Spawner::default();
     for step in [&b"qRcmd"[..], b"Z", b"X1000,2", b"P20"] {
         let mut command = Command::new("sh");
         command.args(["-c", "echo no target answers; exit 3"]);
-        let mut program = Program::start("server", command, None, &spawner, folder.path()).unwrap();
+        let mut program = Program::start("server", command, None, folder.path()).unwrap();
         while !program.has_ended() {
             thread::yield_now();
         }
