@@ -1,17 +1,18 @@
-//! Regression tests of concurrency and lifetimes, on the null device with injected faults.
+//! Queues that wait for each other, fail or are dropped: order, failures and memory, on the null device with injected faults.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(unsafe_code, reason = "loads native code")]
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use runtime_core::{
     Arg, CommonRuntime, DType, ErrorKind, Geometry, Kernel, ModuleSource, Options, Placement, Queue, Runtime,
     Tensor,
 };
+use test_process::spawn_until_asleep;
 
 /// Longer than any step of these tests takes.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -174,8 +175,7 @@ fn a_tensor_frozen_meanwhile_is_not_written() {
         let (queue, noop, x) = (queue(&device), kernel(&device, "noop"), tensor(&device, "pinned"));
         queue.launch(&noop, Geometry::single(), &[Arg::read(&x)]).unwrap();
         std::thread::scope(|scope| {
-            let writer = scope.spawn(|| write(&x));
-            std::thread::sleep(Duration::from_millis(100));
+            let writer = spawn_until_asleep(scope, || write(&x));
             x.freeze().unwrap();
             assert!(!writer.join().unwrap(), "it was written after it had been frozen");
         });
@@ -255,10 +255,12 @@ fn shapes_that_overflow_are_errors_and_empty_tensors_work() {
     assert!(device.allocate(nothing, &[4], &Placement::default()).is_err());
 }
 
-struct Panicking;
+/// Sends a message, and panics.
+struct Panicking(Sender<()>);
 
 impl std::task::Wake for Panicking {
     fn wake(self: Arc<Self>) {
+        self.0.send(()).unwrap();
         panic!("a waker that panics");
     }
 }
@@ -268,12 +270,13 @@ fn a_waker_that_panics_does_not_end_the_wait_thread() {
     let device = open(&delayed(20_000));
     let (queue, noop) = (queue(&device), kernel(&device, "noop"));
     let mut event = queue.launch(&noop, Geometry::single(), &[]).unwrap();
-    let waker = std::task::Waker::from(Arc::new(Panicking));
+    let (sender, woken) = channel();
+    let waker = std::task::Waker::from(Arc::new(Panicking(sender)));
     let mut context = std::task::Context::from_waker(&waker);
     assert!(std::pin::Pin::new(&mut event).poll(&mut context).is_pending());
     event.wait_timeout(DEADLINE).unwrap();
-    // Time for the wait thread to see it as well.
-    std::thread::sleep(Duration::from_millis(20));
+    // The wait thread has seen it as well.
+    woken.recv_timeout(DEADLINE).unwrap();
     let event = queue.launch(&noop, Geometry::single(), &[]).unwrap();
     within(|| tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(event)).unwrap();
 }

@@ -24,22 +24,28 @@ fn acquire(key: &str) -> DeviceLock {
     DeviceLock::acquire(key, &mut |_| {})
 }
 
-/// A process that holds a lock: this program, which runs one test only.
-fn start_holder(key: &str) -> Child {
+/// A process that holds a lock: this program, which runs one test only. `waits` is called if it has to wait for the lock.
+fn start_holder(key: &str, mut waits: impl FnMut()) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "device_lock::a_child_holds_a_lock", "--nocapture", "--test-threads=1"])
         .env(CHILD, key);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("lock is held")));
+    assert!(lines.any(|line| {
+        let line = line.unwrap();
+        if line.contains("lock is awaited") {
+            waits();
+        }
+        line.contains("lock is held")
+    }));
     child
 }
 
 #[test]
 fn a_child_holds_a_lock() {
     let Some(key) = std::env::var(CHILD).ok() else { return };
-    let _lock = acquire(&key);
+    let _lock = DeviceLock::acquire(&key, &mut |_| println!("lock is awaited"));
     println!("lock is held");
     // Until it is killed, or its parent is gone.
     std::io::stdin().read_line(&mut String::new()).unwrap();
@@ -77,7 +83,7 @@ fn locks_of_different_devices_are_held_at_once() {
 #[test]
 fn a_waiter_names_the_process_and_gets_the_lock_when_that_is_killed() {
     let key = key("killed");
-    let mut child = start_holder(&key);
+    let mut child = start_holder(&key, || ());
     let (sender, events) = mpsc::channel();
     let waiter = std::thread::spawn(move || {
         let mut holders = Vec::new();
@@ -104,17 +110,18 @@ fn a_waiter_names_the_process_and_gets_the_lock_when_that_is_killed() {
 fn three_waiting_processes_all_get_the_lock() {
     let key = key("three");
     let lock = acquire(&key);
+    let (sender, waiting) = mpsc::channel();
     let waiters: Vec<_> = (0..3)
         .map(|_| {
-            let key = key.clone();
+            let (key, sender) = (key.clone(), sender.clone());
             std::thread::spawn(move || {
-                let mut child = start_holder(&key);
+                let mut child = start_holder(&key, || sender.send(()).unwrap());
                 child.kill().unwrap();
                 child.wait().unwrap();
             })
         })
         .collect();
-    std::thread::sleep(Duration::from_millis(100));
+    waiters.iter().for_each(|_| waiting.recv_timeout(DEADLINE).unwrap());
     assert!(waiters.iter().all(|waiter| !waiter.is_finished()), "the lock is held");
     drop(lock);
     for waiter in waiters {

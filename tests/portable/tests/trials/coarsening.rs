@@ -23,10 +23,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         // PoCL takes seconds to compile a kernel.
         let seeds = if device == "opencl" { SEEDS / 3 } else { SEEDS };
         for seed in 0..seeds {
-            let name = format!("{device}::random_kernel_{seed}");
+            let name = format!("coarsening::{device}::random_kernel_{seed}");
             trials.push(trial(&runtime, device, name, move |fixture| fixture.random_kernel(seed)));
         }
-        let name = format!("{device}::a_recorded_launch_keeps_its_groups");
+        let name = format!("coarsening::{device}::a_recorded_launch_keeps_its_groups");
         trials.push(trial(&runtime, device, name, Fixture::recorded));
     }
     trials
@@ -39,7 +39,7 @@ fn trial(
     test: impl FnOnce(&Fixture) -> Result<()> + Send + 'static,
 ) -> Trial {
     let runtime = Arc::clone(runtime);
-    Trial::ignorable_test(format!("coarsening::{name}"), move || match runtime.open(device) {
+    Trial::ignorable_test(name, move || match runtime.open(device) {
         Err(error)
             if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::NotFound) && !required(device) =>
         {
