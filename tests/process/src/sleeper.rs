@@ -78,10 +78,10 @@ mod tests {
 
     #[test]
     fn a_thread_is_asleep_once_it_waits() {
-        let (barrier, may_wait) = (Barrier::new(2), AtomicBool::new(false));
+        let (barrier, may_wait) = (&Barrier::new(2), &AtomicBool::new(false));
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
-            scope.spawn(|| {
+            scope.spawn(move || {
                 sender.send(Sleeper::current()).unwrap();
                 while !may_wait.load(Ordering::Relaxed) {
                     std::hint::spin_loop();

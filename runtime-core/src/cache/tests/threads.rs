@@ -63,7 +63,7 @@ fn threads_share_even_without_a_store() {
     std::fs::write(fixture.path().join("file"), "").unwrap();
     let folder = Some(fixture.path().join("file/cache"));
     let cache = CodeCache::with_options(CacheOptions { folder, ..CacheOptions::default() });
-    let entered = Mutex::default();
+    let entered = Mutex::new(Vec::new());
     let outcomes = in_threads(|| {
         entered.lock().unwrap().push(Sleeper::current());
         let compile = || {
@@ -83,7 +83,7 @@ fn threads_share_even_without_a_store() {
 fn a_failing_compiler_wakes_all() {
     let fixture = Fixture::new();
     let cache = fixture.cache();
-    let entered = Mutex::default();
+    let entered = Mutex::new(Vec::new());
     let messages = in_threads(|| {
         entered.lock().unwrap().push(Sleeper::current());
         let compile = || {

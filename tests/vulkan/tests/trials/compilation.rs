@@ -58,11 +58,10 @@ pub(crate) fn child() -> ExitCode {
 }
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let trials = match lavapipe() {
+    match lavapipe() {
         Err(reason) => vec![missing("vulkan::compilation", "vulkan", reason)],
         Ok(driver) => of_driver(&driver),
-    };
-    trials
+    }
 }
 
 fn of_driver(driver: &Driver) -> Vec<Trial> {

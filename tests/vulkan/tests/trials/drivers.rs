@@ -65,11 +65,10 @@ struct Outcome {
 }
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let trials = match lavapipe() {
+    match lavapipe() {
         Err(reason) => vec![missing("vulkan::drivers", "vulkan", reason)],
         Ok(driver) => cases().into_iter().map(|case| trial(case, driver.clone())).collect(),
-    };
-    trials
+    }
 }
 
 fn trial(case: Case, real: Driver) -> Trial {

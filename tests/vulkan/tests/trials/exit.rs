@@ -40,7 +40,7 @@ pub(crate) fn child() -> ExitCode {
 }
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let trials = match lavapipe() {
+    match lavapipe() {
         Err(reason) => vec![missing("vulkan::exit", "vulkan", reason)],
         Ok(driver) => [("exit_waits_for_work", false), ("exit_waits_for_work_under_the_layer", true)]
             .into_iter()
@@ -52,8 +52,7 @@ pub(crate) fn trials() -> Vec<Trial> {
                 }
             })
             .collect(),
-    };
-    trials
+    }
 }
 
 fn exits(library: &str, validated: bool) -> std::result::Result<(), Failed> {

@@ -39,12 +39,11 @@ const SIZES: &[(&str, &[&str])] = &[
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let trials = match (lavapipe(), validation_layer()) {
+    match (lavapipe(), validation_layer()) {
         (Err(reason), _) => vec![missing("vulkan::kernels", "vulkan", reason)],
         (_, Err(reason)) => vec![missing("vulkan::kernels", "vulkan-validation", reason)],
         (Ok(driver), Ok(())) => of_driver(&driver),
-    };
-    trials
+    }
 }
 
 fn of_driver(driver: &Driver) -> Vec<Trial> {

@@ -49,13 +49,12 @@ pub(crate) fn child() -> ExitCode {
 }
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let trials = match (lavapipe(), validation_layer(), require_glslang()) {
+    match (lavapipe(), validation_layer(), require_glslang()) {
         (Err(reason), ..) => vec![missing("vulkan::races", "vulkan", reason)],
         (_, Err(reason), _) => vec![missing("vulkan::races", "vulkan-validation", reason)],
         (.., Err(reason)) => vec![missing("vulkan::races", "glslang", reason)],
         (Ok(driver), Ok(()), Ok(())) => of_driver(&driver),
-    };
-    trials
+    }
 }
 
 fn of_driver(driver: &Driver) -> Vec<Trial> {

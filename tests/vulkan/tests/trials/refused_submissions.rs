@@ -30,7 +30,7 @@ const NEXT: &str = "
     }";
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let trials = match lavapipe() {
+    match lavapipe() {
         Err(reason) => vec![missing("vulkan::refused_submissions", "vulkan", reason)],
         Ok(driver) => {
             vec![Trial::test(
@@ -38,8 +38,7 @@ pub(crate) fn trials() -> Vec<Trial> {
                 move || refuse_each(&driver),
             )]
         }
-    };
-    trials
+    }
 }
 
 fn refuse_each(driver: &Driver) -> std::result::Result<(), Failed> {

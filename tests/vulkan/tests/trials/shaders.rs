@@ -93,13 +93,12 @@ const INVALID: &[InvalidSpec] = &[
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let trials = match (lavapipe(), validation_layer(), require_glslang()) {
+    match (lavapipe(), validation_layer(), require_glslang()) {
         (Err(reason), ..) => vec![missing("vulkan::shaders", "vulkan", reason)],
         (_, Err(reason), _) => vec![missing("vulkan::shaders", "vulkan-validation", reason)],
         (.., Err(reason)) => vec![missing("vulkan::shaders", "glslang", reason)],
         (Ok(driver), Ok(()), Ok(())) => of_driver(&driver),
-    };
-    trials
+    }
 }
 
 fn of_driver(driver: &Driver) -> Vec<Trial> {

@@ -39,7 +39,7 @@ struct Fixture {
 }
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let trials = match lavapipe() {
+    match lavapipe() {
         Err(reason) => vec![missing("vulkan::stress", "vulkan", reason)],
         Ok(driver) => PARTS
             .iter()
@@ -48,8 +48,7 @@ pub(crate) fn trials() -> Vec<Trial> {
                 Trial::test(format!("stress::{name}"), move || run(&driver, name))
             })
             .collect(),
-    };
-    trials
+    }
 }
 
 fn run(driver: &Driver, part: &str) -> std::result::Result<(), Failed> {

@@ -50,11 +50,10 @@ const CASES: [(&str, Case); 2] = [
 const PAIRS: [(&str, &str); 2] = [("of_one_driver", "vulkan:0"), ("of_two_drivers", "vulkan:1")];
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let trials = match lavapipe() {
+    match lavapipe() {
         Err(reason) => vec![missing("vulkan::two_devices", "vulkan", reason)],
         Ok(driver) => PAIRS.iter().flat_map(|pair| of_pair(pair, &driver)).collect(),
-    };
-    trials
+    }
 }
 
 fn of_pair(&(pair, second): &(&str, &'static str), driver: &Driver) -> Vec<Trial> {
