@@ -13,6 +13,7 @@ use runtime_core::{
     Arg, CommonRuntime, Error, ErrorKind, Event, Geometry, Kernel, ModuleSource, Options, Queue, Result,
     Runtime, Tensor,
 };
+use test_process::spawn_until_asleep;
 
 const BUSY_US: i64 = 200_000;
 
@@ -183,8 +184,8 @@ fn a_tensor_frozen_while_a_launch_waits_is_not_written() {
     drop(launch(&busy, &scene.noop, &[Arg::write(&late)]).unwrap());
     let outcome = std::thread::scope(|scope| {
         // It has checked `x`, and waits for `late` without holding a lock.
-        let launching = scope.spawn(|| launch(&queue, &scene.noop, &[Arg::write(&x), Arg::read(&late)]));
-        std::thread::sleep(Duration::from_millis(50));
+        let launching =
+            spawn_until_asleep(scope, || launch(&queue, &scene.noop, &[Arg::write(&x), Arg::read(&late)]));
         x.freeze().unwrap();
         launching.join().unwrap()
     });
@@ -200,9 +201,9 @@ fn waiting_for_another_device_blocks_no_other_thread() {
     let began = Instant::now();
     drop(launch(&busy, &scene.noop, &[Arg::write(&late)]).unwrap());
     std::thread::scope(|scope| {
-        let waiting =
-            scope.spawn(|| launch(&queue, &scene.noop, &[Arg::read(&late), Arg::write(&free)]).map(drop));
-        std::thread::sleep(Duration::from_millis(20));
+        let waiting = spawn_until_asleep(scope, || {
+            launch(&queue, &scene.noop, &[Arg::read(&late), Arg::write(&free)]).map(drop)
+        });
         // Meanwhile neither the queue's lock nor the buffers' locks are held.
         drop(launch(&queue, &scene.noop, &[Arg::read(&free)]).unwrap());
         drop(launch(&queue, &scene.noop, &[]).unwrap());

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[allow(dead_code, reason = "shared with the other tests of fusion")]
-#[path = "fusion/lowering.rs"]
+#[path = "integration/fusion/lowering.rs"]
 mod lowering;
 
 use runtime_core::{FusionOptions, ModuleSource, Runtime, read, write};

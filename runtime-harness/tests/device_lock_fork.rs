@@ -29,15 +29,16 @@ fn a_forked_process_that_keeps_the_socket_keeps_no_lock() {
         }
     }
     let (sender, acquired) = mpsc::channel();
+    let (waits, waiting) = mpsc::channel();
     let waiter = {
         let (key, sender) = (key.clone(), sender.clone());
         std::thread::spawn(move || {
-            let lock = acquire(&key);
+            let lock = DeviceLock::acquire(&key, &mut |_| waits.send(()).unwrap());
             sender.send(()).unwrap();
             drop(lock);
         })
     };
-    std::thread::sleep(Duration::from_millis(50));
+    waiting.recv_timeout(DEADLINE).unwrap();
     assert!(acquired.try_recv().is_err(), "the lock is held");
     drop(lock);
     let got = acquired.recv_timeout(DEADLINE);

@@ -44,7 +44,15 @@ pub(crate) fn miri() -> Outcome {
     // Isolated: with Miri's virtual clock, timeouts count executed instructions and not Miri's slowness.
     let isolated = "-Zmiri-isolation-error=hide";
     nightly.miri(&workspace, isolated, &["runtime-null"], &["--lib"])?;
-    let tests = ["--test=under_miri", "--test=drop_orders", "--test=dlpack", "--test=lowering"];
+    let tests = [
+        "--test=integration",
+        "--",
+        "--skip=fusion::",
+        "under_miri::",
+        "drop_orders::",
+        "dlpack::",
+        "lowering::",
+    ];
     nightly.miri(&workspace, isolated, &["runtime-core"], &tests)
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask header`: regenerates `runtime-core/include/runtime.h`. The test `tests/abi/generate_header.rs` does the work: it
+//! `cargo xtask header`: regenerates `runtime-core/include/runtime.h`. The test `tests/abi/tests/generate_header.rs` does the work: it
 //! writes the header if `RUNTIME_UPDATE_GOLDEN` is set, and otherwise fails if the header is stale.
 
 use std::process::Command;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// Flags of the C compiler.
 const FLAGS: [&str; 8] = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-pthread"];
-/// Environment variable set in a process that loads the stub.
+/// Set in a process that loads the stub, to the part of the program that started it.
 const ACTIVE: &str = "STUB_CUDA_ACTIVE";
 
 /// Preprocessor definition for [`build`]: a file that is not a library takes the place of NVML.
@@ -60,23 +60,23 @@ fn compile(library: &Path, sources: &[&str], defines: &[&str]) -> Result<(), Str
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
-/// Whether this process loads the stub.
+/// The part of this program that started this process with [`rerun_with_stub`]; it loads the stub.
 #[must_use]
-pub fn is_active() -> bool {
-    std::env::var_os(ACTIVE).is_some()
+pub fn child_part() -> Option<String> {
+    std::env::var(ACTIVE).ok()
 }
 
-/// This program with the same arguments, as a process that loads the stub in `folder` with `options` (see `cuda.c`).
+/// This program with the same arguments, as a child of this part that loads the stub in `folder` with `options` (see `cuda.c`).
 ///
 /// # Errors
 /// The path of this program is unknown.
-pub fn rerun_with_stub(folder: &Path, options: &str) -> std::io::Result<Command> {
+pub fn rerun_with_stub(part: &str, folder: &Path, options: &str) -> std::io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command
         .args(std::env::args_os().skip(1))
         .env("LD_LIBRARY_PATH", folder)
         .env("STUB_CUDA", options)
-        .env(ACTIVE, "1")
+        .env(ACTIVE, part)
         // Code that the stubs compile is none for a real device, and each process is to compile it.
         .env("RUNTIME_CACHE", "off")
         .env_remove("CUDA_HOME")

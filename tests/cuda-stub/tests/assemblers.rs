@@ -63,7 +63,7 @@ fn run_in(folder: &Path, name: &str) -> bool {
     } else if name == "nothing" {
         path = "".into();
     }
-    let mut command = runtime_cuda_stub_tests::rerun_with_stub(folder, "").unwrap();
+    let mut command = runtime_cuda_stub_tests::rerun_with_stub("assemblers", folder, "").unwrap();
     command.env(FOLDER, folder).env("PATH", path).status().unwrap().success()
 }
 

@@ -31,7 +31,7 @@ const CASES: [(&str, Case); 9] = [
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    if runtime_cuda_stub_tests::is_active() {
+    if runtime_cuda_stub_tests::child_part().is_some() {
         let library = runtime_cuda_stub_tests::plugin_path().unwrap();
         // SAFETY: the backend of this workspace.
         let runtime = unsafe { Runtime::builder().discover(false).library(library) };
@@ -45,7 +45,8 @@ fn main() -> ExitCode {
     }
     let folder = tempfile::tempdir().unwrap();
     runtime_cuda_stub_tests::build(folder.path(), &[]).unwrap();
-    let status = runtime_cuda_stub_tests::rerun_with_stub(folder.path(), "").unwrap().status().unwrap();
+    let status =
+        runtime_cuda_stub_tests::rerun_with_stub("compilation", folder.path(), "").unwrap().status().unwrap();
     if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -25,7 +25,7 @@ const fn exception(pattern: &'static str) -> Exception {
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    if runtime_cuda_stub_tests::is_active() {
+    if runtime_cuda_stub_tests::child_part().is_some() {
         let backend = runtime_cuda_stub_tests::plugin_path().unwrap();
         // Requirements on the machine concern other tests: only this backend is present here.
         let selection = Selection {
@@ -37,7 +37,9 @@ fn main() -> ExitCode {
     }
     let folder = tempfile::tempdir().unwrap();
     runtime_cuda_stub_tests::build(folder.path(), &[]).unwrap();
-    let status =
-        runtime_cuda_stub_tests::rerun_with_stub(folder.path(), "devices=2").unwrap().status().unwrap();
+    let status = runtime_cuda_stub_tests::rerun_with_stub("suite", folder.path(), "devices=2")
+        .unwrap()
+        .status()
+        .unwrap();
     if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "fixture.rs"]
+#[path = "integration/fixture.rs"]
 #[allow(dead_code, reason = "the other tests use all of it")]
 mod fixture;
 

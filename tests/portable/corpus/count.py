@@ -23,7 +23,7 @@ COLUMNS = (
 
 def outcomes(output):
     """The outcome of each file, with the reason if it is ignored."""
-    found = re.findall(r"^test (\S+) +\.\.\. (.*)$", pathlib.Path(output).read_text(), re.MULTILINE)
+    found = re.findall(r"^test corpus(?:_runs)?::(\S+) +\.\.\. (.*)$", pathlib.Path(output).read_text(), re.MULTILINE)
     return dict(found)
 
 

@@ -55,7 +55,7 @@ pub fn trials(executor: &Arc<dyn Executor>, topic: &str, programs: Vec<Program>)
         let mut trials = Vec::new();
         for (at, program) in programs.iter().enumerate() {
             for check in 0..program.checks.len() {
-                let name = format!("{}::{topic}::{}", executor.name(), program.checks[check].name);
+                let name = format!("semantics::{}::{topic}::{}", executor.name(), program.checks[check].name);
                 let (executor, programs, results) = (executor.clone(), programs.clone(), results.clone());
                 trials.push(Trial::ignorable_test(name, move || {
                     let all: Vec<_> = programs.iter().collect();

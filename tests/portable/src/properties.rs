@@ -44,7 +44,7 @@ pub fn trials(executor: &Arc<dyn Executor>, amount: Amount) -> Vec<Vec<Trial>> {
 }
 
 fn expressions(executor: Arc<dyn Executor>, seed: u64) -> Trial {
-    Trial::test(format!("{}::expressions::{seed}", executor.name()), move || {
+    Trial::test(format!("properties::{}::expressions::{seed}", executor.name()), move || {
         let mut random = Random::new(seed);
         let rows = tree::rows(&mut random, ROWS);
         let inputs = tree::inputs();
@@ -78,7 +78,7 @@ fn kernels(executor: &Arc<dyn Executor>, seeds: Range<u64>) -> Vec<Trial> {
     let programs_and_results: Arc<OnceLock<Result<_, String>>> = Arc::default();
     let trial = |at: usize| {
         let (executor, kernels, shared) = (executor.clone(), kernels.clone(), programs_and_results.clone());
-        Trial::test(format!("{}::kernels::{}", executor.name(), kernels[at].entry), move || {
+        Trial::test(format!("properties::{}::kernels::{}", executor.name(), kernels[at].entry), move || {
             let shared = shared.get_or_init(|| {
                 let programs = kernels.iter().map(lockstep::program).collect::<Result<Vec<_>, _>>();
                 let programs = programs.map_err(|error| error.0)?;

@@ -2,6 +2,7 @@
 //! `RUNTIME_REQUIRE`.
 
 mod messages;
+mod sleeper;
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -9,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use messages::Messages;
+pub use sleeper::{Sleeper, spawn_until_asleep};
 
 /// The result of a process.
 #[derive(Debug)]

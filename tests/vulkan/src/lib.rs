@@ -9,7 +9,7 @@ mod process;
 
 pub use glsl::{compile_glsl, require_glslang};
 pub use installed::{Driver, built_file, install_stub, lavapipe, validation_layer};
-pub use process::{VALIDATION_VARIABLE, is_child, respawn, use_driver, with_validation_log};
+pub use process::{VALIDATION_VARIABLE, child_part, respawn, use_driver, with_validation_log};
 pub use test_process::{Finished, Messages, finish, required};
 
 use libtest_mimic::{Completion, Failed, Trial};

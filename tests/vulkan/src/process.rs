@@ -5,22 +5,22 @@ use std::process::Command;
 
 /// Makes the backend enable the validation layer.
 pub const VALIDATION_VARIABLE: &str = "RUNTIME_VULKAN_VALIDATION";
-/// Set in child processes of these tests.
+/// Set in child processes of these tests, to the part of the program that started them.
 const CHILD_VARIABLE: &str = "VULKAN_TESTS_CHILD";
 
-/// Whether this process was started by [`respawn`].
+/// The part of this program that started this process with [`respawn`].
 #[must_use]
-pub fn is_child() -> bool {
-    std::env::var_os(CHILD_VARIABLE).is_some()
+pub fn child_part() -> Option<String> {
+    std::env::var(CHILD_VARIABLE).ok()
 }
 
-/// A command that runs this executable again, with the same arguments.
+/// A command that runs this executable again, with the same arguments, as a child of this part.
 ///
 /// # Errors
 /// The executable's path is unknown.
-pub fn respawn() -> std::io::Result<Command> {
+pub fn respawn(part: &str) -> std::io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(std::env::args_os().skip(1)).env(CHILD_VARIABLE, "1");
+    command.args(std::env::args_os().skip(1)).env(CHILD_VARIABLE, part);
     Ok(command)
 }
 

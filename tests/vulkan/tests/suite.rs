@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Trial};
 use runtime_conformance::Selection;
 use vulkan_tests::{
-    Messages, VALIDATION_VARIABLE, built_file, is_child, lavapipe, missing, respawn, use_driver,
+    Messages, VALIDATION_VARIABLE, built_file, child_part, lavapipe, missing, respawn, use_driver,
     validation_layer,
 };
 
@@ -17,14 +17,14 @@ fn main() -> ExitCode {
     if let Some(code) = runtime_conformance::child() {
         return code;
     }
-    if is_child() {
+    if child_part().is_some() {
         return suite();
     }
     let arguments = Arguments::from_args();
     let trials = match (lavapipe(), validation_layer()) {
         (Err(reason), _) => vec![missing("vulkan::suite", "vulkan", not_run(&reason))],
         (_, Err(reason)) => vec![missing("vulkan::suite", "vulkan-validation", not_run(&reason))],
-        (Ok(driver), Ok(())) => match respawn() {
+        (Ok(driver), Ok(())) => match respawn("suite") {
             Ok(mut command) => {
                 let status =
                     use_driver(&mut command, &driver.manifest).env(VALIDATION_VARIABLE, "1").status();

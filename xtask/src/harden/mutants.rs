@@ -34,18 +34,20 @@ type Run = (&'static str, &'static [&'static str]);
 
 /// Core's unit and integration tests; then the conformance suite on the null backend.
 const CORE: &[Run] = &[
+    ("runtime-core", &["--lib"]),
     (
         "runtime-core",
         &[
-            "--lib",
-            "--test=under_miri",
-            "--test=views",
-            "--test=wrong_answers",
-            "--test=closing",
-            "--test=review",
+            "--test=integration",
+            "--",
+            "under_miri::",
+            "views::",
+            "wrong_answers::",
+            "closing::",
+            "queues_under_faults::",
         ],
     ),
-    ("runtime-core", &["--test=drop_orders"]),
+    ("runtime-core", &["--test=integration", "--", "drop_orders::"]),
     ("runtime-null", &[]),
 ];
 /// The unit tests of the lowering; then kernels from the WGSL specification on the devices of this machine.
@@ -62,9 +64,11 @@ const LOWERING: &[Run] = &[
             "c::tests",
         ],
     ),
-    ("runtime-kernel", &["--lib", "--test=groups"]),
-    ("runtime-portable-tests", &["--test=semantics", "--", "vulkan:0"]),
-    ("runtime-portable-tests", &["--test=semantics", "--test=reports", "--test=properties"]),
+    ("runtime-kernel", &["--lib", "--test=integration"]),
+    ("runtime-portable-tests", &["--test=trials", "--", "semantics::vulkan:0"]),
+    ("runtime-portable-tests", &["--test=trials", "--", "semantics::"]),
+    ("runtime-portable-tests", &["--test=trials", "--", "reports::"]),
+    ("runtime-portable-tests", &["--test=trials", "--", "properties::"]),
 ];
 
 const MODULES: [Module; 9] = [
@@ -96,7 +100,7 @@ const MODULES: [Module; 9] = [
         name: "statistics",
         package: "runtime-core",
         files: &["runtime-core/src/evaluate/statistics.rs"],
-        runs: &[("runtime-core", &["--lib", "--test=evaluate"])],
+        runs: &[("runtime-core", &["--lib"]), ("runtime-core", &["--test=integration", "--", "evaluate::"])],
     },
     Module {
         name: "identity",
@@ -120,7 +124,7 @@ const MODULES: [Module; 9] = [
         name: "verify",
         package: "runtime-kernel",
         files: &["runtime-kernel/src/print/c/host/verify/**"],
-        runs: &[("runtime-kernel", &["--lib", "--test=groups"])],
+        runs: &[("runtime-kernel", &["--lib", "--test=integration"])],
     },
 ];
 

@@ -1,8 +1,10 @@
 //! Threads that want the same code at once.
 
-use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
+
+use test_process::Sleeper;
 
 use super::*;
 
@@ -19,6 +21,15 @@ fn in_threads<T: Send>(work: impl Fn() -> T + Sync) -> Vec<T> {
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(run)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
+}
+
+/// Returns once all threads have entered, and those other than this one sleep: they wait for what this one compiles.
+fn wait_until_others_sleep(entered: &Mutex<Vec<Sleeper>>) {
+    while entered.lock().unwrap().len() < THREADS {
+        std::thread::yield_now();
+    }
+    let (all, own) = (entered.lock().unwrap().clone(), Sleeper::current());
+    all.iter().filter(|sleeper| **sleeper != own).for_each(|sleeper| sleeper.wait_until_asleep(|| false));
 }
 
 fn count(outcomes: &[CacheOutcome], outcome: CacheOutcome) -> usize {
@@ -52,15 +63,12 @@ fn threads_share_even_without_a_store() {
     std::fs::write(fixture.path().join("file"), "").unwrap();
     let folder = Some(fixture.path().join("file/cache"));
     let cache = CodeCache::with_options(CacheOptions { folder, ..CacheOptions::default() });
-    let all_wait = AtomicUsize::new(0);
+    let entered = Mutex::new(Vec::new());
     let outcomes = in_threads(|| {
-        all_wait.fetch_add(1, Ordering::SeqCst);
+        entered.lock().unwrap().push(Sleeper::current());
         let compile = || {
             fixture.compiled.fetch_add(1, Ordering::Relaxed);
-            while all_wait.load(Ordering::SeqCst) < THREADS {
-                std::thread::yield_now();
-            }
-            std::thread::sleep(Duration::from_millis(100));
+            wait_until_others_sleep(&entered);
             Ok(code(1))
         };
         cache.get(&key(1), compile).unwrap().1
@@ -75,15 +83,12 @@ fn threads_share_even_without_a_store() {
 fn a_failing_compiler_wakes_all() {
     let fixture = Fixture::new();
     let cache = fixture.cache();
-    let entered = AtomicUsize::new(0);
+    let entered = Mutex::new(Vec::new());
     let messages = in_threads(|| {
-        entered.fetch_add(1, Ordering::SeqCst);
+        entered.lock().unwrap().push(Sleeper::current());
         let compile = || {
             fixture.compiled.fetch_add(1, Ordering::Relaxed);
-            while entered.load(Ordering::SeqCst) < THREADS {
-                std::thread::yield_now();
-            }
-            std::thread::sleep(Duration::from_millis(100));
+            wait_until_others_sleep(&entered);
             Err(Error::new(ErrorKind::CompileFailed, "line 7"))
         };
         cache.get(&key(1), compile).unwrap_err().message().to_owned()

@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, reason = "prints the share that fused")]
 
 mod interpreted;
-#[path = "../../../../runtime-kernel/tests/fuse/lists.rs"]
+#[path = "../../../../runtime-kernel/tests/trials/fuse/lists.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod lists;
 mod on_host;

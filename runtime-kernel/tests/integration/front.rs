@@ -1,0 +1,409 @@
+//! The front end from a kernel author's view: diagnostics, rules of the convention, constants, element types.
+
+use runtime_core::{Access, DType, ErrorKind};
+use runtime_kernel::{Checks, Dialect, Feature, Program, Specialisation};
+
+const SAXPY: &str = "\
+struct Scalars { a: f32, n: u32 }
+var<immediate> args: Scalars;
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+override GROUP: u32 = 64;
+@compute @workgroup_size(GROUP) fn saxpy(@builtin(global_invocation_id) id: vec3<u32>) {
+    if id.x < args.n { y[id.x] += args.a * x[id.x]; }
+}
+";
+
+fn parse(code: &str) -> runtime_core::Result<Program> {
+    Program::parse(code, "k.wgsl", &Specialisation::default())
+}
+
+/// A kernel with the given declarations and the given body of its entry point.
+fn kernel(declarations: &str, body: &str) -> String {
+    format!("{declarations}\n@compute @workgroup_size(1) fn main() {{ {body} }}")
+}
+
+fn refused(code: &str) -> String {
+    let error = parse(code).expect_err(code);
+    assert_eq!(error.kind(), ErrorKind::CompileFailed, "{error}");
+    error.to_string()
+}
+
+#[test]
+fn the_interface_is_read_from_the_text() {
+    let program = parse(SAXPY).unwrap();
+    let [saxpy] = program.interfaces() else { panic!("one entry point") };
+    assert_eq!((saxpy.name.as_str(), saxpy.group_size, saxpy.shared_bytes), ("saxpy", [64, 1, 1], 0));
+    let tensors = saxpy.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.access, tensor.dtype));
+    let expected = [("x", Access::Read, Some(DType::F32)), ("y", Access::ReadWrite, Some(DType::F32))];
+    assert!(tensors.eq(expected));
+    let scalars =
+        saxpy.scalars.iter().map(|scalar| (scalar.name.as_str(), scalar.dtype, scalar.offset_bytes));
+    assert!(scalars.eq([("a", DType::F32, 0), ("n", DType::U32, 4)]));
+    let [group] = program.overrides() else { panic!("one override") };
+    assert_eq!(
+        (group.name.as_str(), group.type_name.as_str(), group.default.as_deref()),
+        ("GROUP", "u32", Some("64"))
+    );
+    assert!(program.features().is_empty());
+}
+
+#[test]
+fn each_entry_point_lists_only_what_it_uses() {
+    let program = parse(
+        "struct S { n: u32 } var<immediate> s: S;
+         @group(0) @binding(0) var<storage, read_write> counts: array<atomic<u32>>;
+         @group(0) @binding(1) var<storage, read> head: Head;
+         @group(0) @binding(1) var<storage, read_write> rows: array<mat4x3<f32>, 5>;
+         @group(0) @binding(2) var<storage, read_write> tail: Tail;
+         struct Head { first: vec3<f32>, second: u32 }
+         struct Tail { count: u32, list: array<vec2<i32>> }
+         var<workgroup> flag: u32;
+         var<workgroup> tile: array<vec4<f32>, 10>;
+         var<workgroup> unused: array<f32, 1000>;
+         @compute @workgroup_size(8, 4, 2) fn a() { counts[s.n] = head.second; touch(); }
+         fn touch() { tile[0].x = 1.0; flag = 2u; }
+         @compute @workgroup_size(1) fn b() { counts[0] = arrayLength(&tail.list) + u32(rows[0][0].x); }",
+    )
+    .unwrap();
+    let [a, b] = program.interfaces() else { panic!("two entry points") };
+    let tensors = |list: &[runtime_kernel::Tensor]| {
+        list.iter().map(|tensor| (tensor.dtype, tensor.min_bytes)).collect::<Vec<_>>()
+    };
+    assert_eq!(tensors(&a.tensors), [(Some(DType::U32), 0), (None, 16)]);
+    assert_eq!(tensors(&b.tensors), [(Some(DType::U32), 0), (Some(DType::F32), 5 * 64), (None, 8)]);
+    let access =
+        |list: &[runtime_kernel::Tensor]| list.iter().map(|tensor| tensor.access).collect::<Vec<_>>();
+    assert_eq!(access(&a.tensors), [Access::Write, Access::Read], "never read");
+    assert_eq!(access(&b.tensors), [Access::Write, Access::ReadWrite, Access::ReadWrite]);
+    assert_eq!((a.group_size, a.shared_bytes, a.scalars.len()), ([8, 4, 2], 16 + 160, 1));
+    assert_eq!((b.shared_bytes, b.scalars.len()), (0, 0));
+    assert_eq!(program.features(), [Feature::Atomics]);
+}
+
+#[test]
+fn naga_diagnostics_keep_their_source_lines() {
+    let text = refused("fn f() {\n    let a = b;\n}");
+    assert!(text.contains("no definition in scope for identifier: `b`"), "{text}");
+    assert!(text.contains("k.wgsl:2:13") && text.contains("let a = b;"), "{text}");
+    let text = refused(&kernel("var<workgroup> a: array<f32, 4>;", "let p = a[7];"));
+    assert!(text.contains("k.wgsl:2:") && text.contains("a[7]"), "{text}");
+}
+
+#[test]
+fn errors_of_the_convention_name_the_rule_and_the_line() {
+    let cases = [
+        (
+            "@group(0) @binding(0) var t: texture_multisampled_2d<f32>;",
+            "let a = textureDimensions(t);",
+            "\"t\" is a texture that is no tensor",
+        ),
+        (
+            "var<immediate> n: u32;",
+            "let a = n;",
+            "k.wgsl:1: \"n\" is not a struct; the var<immediate> must be a struct of scalars",
+        ),
+        (
+            "struct S { v: vec2<f32> }\nvar<immediate> s: S;",
+            "let a = s.v;",
+            "k.wgsl:2: \"s\" has a member \"v\" that is not a scalar",
+        ),
+        (
+            "struct S { a: u32, @align(16) b: u32 }\nvar<immediate> s: S;",
+            "let a = s.b;",
+            "has a gap before \"b\"",
+        ),
+    ];
+    for (declarations, body, expected) in cases {
+        let text = refused(&kernel(declarations, body));
+        assert!(text.contains(expected), "{text}\nhas not: {expected}");
+    }
+    assert!(refused("fn f() {}").contains("there is no entry point; mark one with @compute"));
+    let fragment = refused("// fn f\n@fragment fn f() -> @location(0) vec4<f32> { return vec4<f32>(); }");
+    assert!(
+        fragment.contains("k.wgsl:2: there is no compute shader: entry point \"f\" is a fragment shader; a portable kernel is @compute"),
+        "{fragment}"
+    );
+    // Unused variables may break the rules.
+    parse(&kernel("@group(3) @binding(9) var<uniform> u: vec4<f32>;", "")).unwrap();
+}
+
+#[test]
+fn overrides_are_fixed_by_name_and_by_id() {
+    let code = "@id(7) override N: u32; override SCALE: f32 = 2.0 * 0.5; override FLIP = false; override LOW: i32 = -1;
+                var<workgroup> tile: array<f32, N * 2>;
+                @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+                @compute @workgroup_size(N, 2) fn main() {
+                    tile[0] = SCALE;
+                    if FLIP { tile[1] = f32(LOW); }
+                    y[0] = tile[0] + tile[1];
+                }";
+    let of = |specialisation: &Specialisation| Program::parse(code, "k.wgsl", specialisation);
+    for name in ["N", "7", "@7"] {
+        let program = of(&Specialisation::default().constant(name, 16).constant("FLIP", true)).unwrap();
+        let [main] = program.interfaces() else { panic!("one entry point") };
+        assert_eq!((main.group_size, main.shared_bytes), ([16, 2, 1], 16 * 2 * 4));
+    }
+    let defaults: Vec<_> = of(&Specialisation::default().constant("N", 1)).unwrap().overrides().to_vec();
+    let shown =
+        defaults.iter().map(|constant| (constant.name.as_str(), constant.id, constant.default.as_deref()));
+    let expected = [
+        ("N", Some(7), None),
+        ("SCALE", None, Some("2.0 * 0.5")),
+        ("FLIP", None, Some("false")),
+        ("LOW", None, Some("-1")),
+    ];
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_vector_of_overrides_is_indexed_like_any_other() {
+    // naga 30 rejects some of these when it replaces the override itself.
+    for body in [
+        "let v = vec2<f32>(o, 7.0); let w = vec2<f32>(0.0, v.y); y[0] = v[u32(y[1]) % 2u] + w.x;",
+        "let v = clamp(vec2<f32>(o, 7.0).xy, vec2<f32>(-9.0), vec2<f32>(9.0)); let i = u32(y[1]) % 2u;
+         let m = transpose(mat2x3<f32>(vec3<f32>(0.0, v.y, o), vec3<f32>(o, v[i], v[1u - i])));
+         switch u32(m[i].x) { case 1u, default: {} }",
+    ] {
+        let code = format!(
+            "@id(
+               1 + (2)) override o /* = 1; */ : f32
+             = 6.0; override unused: u32; var<workgroup> nothing: array<f32, unused>;
+             @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+             @compute @workgroup_size(8) fn k() {{ {body} }}
+             @compute @workgroup_size(8) fn wrong() {{ y[0] = true; }}"
+        );
+        let error = Program::parse(&code, "k.wgsl", &Specialisation::default()).unwrap_err();
+        assert!(error.to_string().contains(&format!("k.wgsl:{}", code.lines().count())), "{error}");
+        let code = code.replace("y[0] = true; }", "y[0] = o; }");
+        for specialisation in [Specialisation::default(), Specialisation::default().constant("3", "-0.5")] {
+            let program = Program::parse(&code, "k.wgsl", &specialisation).unwrap();
+            let words = program.spirv(Checks::Bounded).unwrap();
+            let value: f32 = if specialisation.constants.is_empty() { 6.0 } else { -0.5 };
+            assert!(words.contains(&value.to_bits()), "{body}");
+        }
+    }
+}
+
+#[test]
+fn an_expression_of_a_vector_of_overrides_is_written() {
+    // naga 30 panics ("Expression is not cached") when it replaces the override itself.
+    let code = include_str!("../shaders/override_vectors.wgsl");
+    let program = Program::parse(code, "k.wgsl", &Specialisation::default()).unwrap();
+    assert!(program.spirv(Checks::Bounded).unwrap().contains(&6.0_f32.to_bits()));
+}
+
+#[test]
+fn a_constant_selected_from_others_is_written() {
+    // As above, without an override in the expression: the value of a `let` becomes constant when any override is replaced.
+    for body in [
+        "let v = vec3<i32>(9, 4, 0); y[i] = select(array<i32, 2>()[i], v.z, false);",
+        "let v = vec2<i32>(4, 6); let w = vec3<i32>(y[i], v.x, v.y) * y[0]; y[i] = w.x + i32(N);",
+        "let v = clamp(vec2<i32>(), vec2<i32>(-60), vec2<i32>(60));
+         switch y[i] { case 1: { y[i] = dot(vec3<i32>(0, 4, y[0]), vec3<i32>(v.x, 0, 0)); } default: {} }",
+        "let c = true; let a = 3; let b = 4; y[i] = y[0] + select(a, b, c); y[0] = select(b, a, c);",
+    ] {
+        let code = format!(
+            "override N: u32 = 8; @group(0) @binding(0) var<storage, read_write> y: array<i32>;
+             @compute @workgroup_size(N) fn k(@builtin(local_invocation_index) i: u32) {{ {body} }}"
+        );
+        let program = Program::parse(&code, "k.wgsl", &Specialisation::default()).unwrap();
+        for checks in [Checks::Bounded, Checks::Unchecked] {
+            program.spirv(checks).unwrap_or_else(|error| panic!("{body}: {error}"));
+        }
+        program.c(Dialect::Host, Checks::Bounded).unwrap();
+    }
+}
+
+#[test]
+fn invalid_constants_are_rejected_with_the_reason() {
+    let of = |name: &str, value: &str| {
+        let code = kernel(
+            "override LENGTH: u32; override SCALE: f32 = 1.0; override FLAG: bool = true;
+                           var<workgroup> a: array<f32, LENGTH>;",
+            "if FLAG { a[0] = SCALE; }",
+        );
+        let error =
+            Program::parse(&code, "k.wgsl", &Specialisation::default().constant(name, value)).unwrap_err();
+        (error.kind(), error.to_string())
+    };
+    for (name, value, expected) in [
+        ("LENGHT", "1", "no override \"LENGHT\"; did you mean \"LENGTH\"?"),
+        ("LENGTH", "-1", "constant \"LENGTH\": \"-1\" is not a value of type u32"),
+        ("LENGTH", "1.5", "is not a value of type u32"),
+        ("SCALE", "1e60", "is not a value of type f32"),
+        ("SCALE", "nan", "is not a value of type f32"),
+        ("FLAG", "1", "is not a value of type bool"),
+        (
+            "SCALE",
+            "2",
+            "k.wgsl:1: override \"LENGTH\" has no default; give it a value: constant \"LENGTH=VALUE\"",
+        ),
+    ] {
+        let (kind, text) = of(name, value);
+        assert!(
+            kind == ErrorKind::InvalidArgument && text.contains(expected),
+            "{kind}: {text}\nhas not: {expected}"
+        );
+    }
+    let (kind, text) = of("LENGTH", "0");
+    assert!(
+        kind == ErrorKind::CompileFailed && text.starts_with("k.wgsl: with the given constants: error"),
+        "{text}"
+    );
+    assert!(text.contains("must be positive"), "{text}");
+}
+
+#[test]
+fn the_element_type_affects_interface_and_features() {
+    let code = kernel(
+        "alias T = f32;\n@group(0) @binding(0) var<storage, read_write> y: array<vec4<T>>;",
+        "y[0] = vec4(T(1));",
+    );
+    let dtypes = [
+        (DType::F32, vec![]),
+        (DType::F16, vec![Feature::F16]),
+        (DType::F64, vec![Feature::F64]),
+        (DType::I64, vec![Feature::I64]),
+        (DType::U32, vec![]),
+    ];
+    for (dtype, features) in dtypes {
+        let program = Program::parse(&code, "k.wgsl", &Specialisation::default().element(dtype)).unwrap();
+        assert_eq!(program.interfaces()[0].tensors[0].dtype, Some(dtype));
+        assert_eq!(program.features(), features);
+    }
+}
+
+/// The text whose types are asked for is nested deeper than that of the kernel.
+#[test]
+fn nested_bit_casts_are_within_the_limits_of_the_kernel() {
+    let nested = |count: usize| {
+        parse(&format!(
+            "enable f16; @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+             @compute @workgroup_size(1) fn main() {{ y[0] = {}y[0]{}; }}",
+            "bitcast<u32>(".repeat(count),
+            ")".repeat(count)
+        ))
+    };
+    for count in [1, 30, 60, 110] {
+        nested(count).unwrap();
+    }
+    assert!(nested(120).unwrap_err().to_string().contains("nested too deep"));
+}
+
+#[test]
+fn scalars_may_be_f16() {
+    let code = |body| {
+        let declarations = "alias T = f32; struct S { a: T, b: u32, c: T } var<immediate> s: S;
+                            @group(0) @binding(0) var<storage, read_write> y: array<T>;";
+        kernel(declarations, body)
+    };
+    let halved = Specialisation::default().element(DType::F16);
+    let program = Program::parse(&code("y[0] = s.a * s.c;"), "k.wgsl", &halved).unwrap();
+    let scalars = program.interfaces()[0].scalars.iter().map(|scalar| (scalar.dtype, scalar.offset_bytes));
+    assert!(scalars.eq([(DType::F16, 0), (DType::U32, 4), (DType::F16, 8)]));
+    for specialisation in [Specialisation::default(), halved] {
+        let error = Program::parse(&code("s.a = y[0];"), "k.wgsl", &specialisation).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CompileFailed);
+    }
+}
+
+#[test]
+fn subgroups_and_64_bit_atomics_are_detected() {
+    let of = |declarations, body| parse(&kernel(declarations, body)).unwrap().features().to_vec();
+    assert_eq!(of("enable f16, subgroups;", "subgroupBarrier();"), [Feature::Subgroups]);
+    assert_eq!(of("enable subgroups;", "_ = subgroupAdd(1);"), [Feature::Subgroups]);
+    let wide = "@group(0) @binding(0) var<storage, read_write> y: atomic<u64>;";
+    assert_eq!(of(wide, "atomicAdd(&y, 1lu);"), [Feature::I64, Feature::I64Atomics]);
+}
+
+#[test]
+fn hostile_nesting_is_an_error_not_an_overflow() {
+    let body = |text: String| kernel("", &text);
+    let nested = [
+        body(format!("let a = {}1{};", "(".repeat(900), ")".repeat(900))),
+        body(format!("let a = {}1;", "-".repeat(990))),
+        body(format!("var a = 1; a = {}1;", "a + ".repeat(990))),
+        body(format!("var a = 1; {}", "if a < 1 { } else ".repeat(300) + "{}")),
+        body(format!("{}{}", "{".repeat(900), "}".repeat(900))),
+        body(format!("var a: {}u32{};", "array<".repeat(400), ", 1>".repeat(400))),
+        body(format!("{}1;", "_ = ".repeat(900))),
+        body("a".repeat(100_000)),
+        body(format!("let a = {}1;", "1 + ".repeat(100_000))),
+    ];
+    // As small a stack as threads usually have.
+    let small = std::thread::Builder::new().stack_size(1 << 20);
+    let small = small.spawn(move || {
+        nested.iter().for_each(|code| drop(parse(code).map(|program| program.spirv(Checks::Bounded))));
+    });
+    small.unwrap().join().unwrap();
+    let mut chain = "const a0 = 1;".to_owned();
+    (1..2900).for_each(|i| chain.push_str(&format!("const a{i} = a{} + 1;", i - 1)));
+    parse(&kernel(&chain, "_ = a2899;")).unwrap();
+}
+
+#[test]
+fn nesting_up_to_the_documented_depth_is_lowered() {
+    let around = |open: &str, close: &str, count: usize, middle: &str| {
+        kernel(
+            "@group(0) @binding(0) var<storage, read_write> y: array<u32>;",
+            &format!("{}{middle}{}", open.repeat(count), close.repeat(count)),
+        )
+    };
+    for code in [
+        around("{", "}", 118, "y[0] = 1u;"),
+        around("if y[0] == 1u {", "}", 118, "y[0] = 1u;"),
+        around("", "", 1, &format!("y[0] = {}y[0]{};", "(".repeat(117), ")".repeat(117))),
+        around("{", "}", 60, &format!("y[0] = {}1u{};", "min(1u, ".repeat(58), ")".repeat(58))),
+        around("", "", 1, &format!("y[0] = {}0u{};", "y[".repeat(117), "]".repeat(117))),
+        around("", "", 1, &format!("y[0] = 1u{};", " + y[1]".repeat(480))),
+    ] {
+        let program = parse(&code).unwrap();
+        program.spirv(Checks::Bounded).unwrap();
+        for dialect in [Dialect::Host, Dialect::OpenCl, Dialect::Cuda] {
+            program.c(dialect, Checks::Bounded).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_ignored() {
+    assert_eq!(parse(&format!("\u{feff}{SAXPY}")).unwrap().interfaces().len(), 1);
+    assert!(refused(&format!("\u{feff}\nx{SAXPY}")).contains("k.wgsl:2"));
+}
+
+/// Texts of a few lines whose size doubles with each line when expanded.
+#[test]
+fn no_text_takes_longer_than_seconds() {
+    let y = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;\n";
+    let lower = |code: &str| {
+        let program = parse(code)?;
+        program.spirv(Checks::Bounded)?;
+        program.c(Dialect::OpenCl, Checks::Bounded)?;
+        program.c(Dialect::Host, Checks::Bounded).map(|code| code.text.len())
+    };
+    let doubled = |one: &dyn Fn(usize) -> String| (0..24).map(one).collect::<String>();
+    let structures = doubled(&|n| format!("struct S{} {{ a: S{n}, b: S{n} }}\n", n + 1));
+    let constants = doubled(&|n| format!("const c{} = array(c{n}, c{n});\n", n + 1));
+    let functions = doubled(&|n| format!("fn f{}() {{ f{n}(); f{n}(); }}\n", n + 1));
+    for (declarations, body) in [
+        (format!("{y}struct S0 {{ a: u32 }}\n{structures}"), "var s: S24; y[0] = 1u;"),
+        (
+            format!("{y}const c0 = array(1u, 2u);\n{constants}"),
+            "y[0] = c24[0][1][0][1][0][1][0][1][0][1][0][1][0][1][0][1][0][1][0][1][0][1][0][1][0];",
+        ),
+        (format!("{y}var<private> p: u32; fn f0() {{ p += 1u; }}\n{functions}"), "f24(); y[0] = p;"),
+        (format!("{y}fn f0() {{ workgroupBarrier(); }}\n{functions}"), "f24(); y[0] = 1u;"),
+    ] {
+        let error = lower(&kernel(&declarations, body)).unwrap_err();
+        let kinds = [ErrorKind::CompileFailed, ErrorKind::Unsupported];
+        assert!(kinds.contains(&error.kind()), "{error}");
+    }
+    let returns: String =
+        (0..1000).map(|n| format!("if p == {n}u {{ p = {}u; return; }}\n", n + 7)).collect();
+    let text = lower(&kernel(&format!("{y}var<private> p: u32; fn f() {{ {returns} }}"), "f(); y[0] = p;"));
+    assert!(text.unwrap() < 1 << 20);
+    let names = "let FLT_MAX = y[0] + 1u; y[0] = FLT_MAX * FLT_MAX;";
+    let blocks: String = (0..500).map(|_| format!("{{ {names} }}\n")).collect();
+    assert!(lower(&kernel(y, &blocks)).is_ok());
+}

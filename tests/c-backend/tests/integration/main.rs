@@ -1,0 +1,5 @@
+//! The backend in C, but for the conformance suite.
+
+mod kernels;
+mod library;
+mod six_steps;

@@ -1,0 +1,77 @@
+//! Compute shaders of other projects, which `corpus/files.txt` lists: each is accepted as it is, or refused for a known
+//! reason with its line, and each accepted one compiles in every language. Their texts are not part of this repository:
+//! `corpus/gather.py` copies them out of clones. Without `RUNTIME_TEST_SHADERS`, their folder, the tests are ignored.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use libtest_mimic::{Completion, Failed, Trial};
+use portable::corpus::{Shader, shaders};
+use portable::module::Module;
+use portable::tool::{self, Tool};
+use runtime_kernel::Program;
+
+/// Reasons for which a shader may be refused, as words of the error.
+const REFUSALS: &[&str] = &[
+    // Templates, preprocessors, and files that need declarations which the program writes.
+    "is not WGSL yet",
+    "no definition in scope for identifier",
+    // Extensions that portable kernels do not have.
+    "is a sampler",
+    "is a texture that is no tensor",
+    "enable extension is not enabled",
+    "unknown enable-extension",
+    // Texts for an older naga, which WGSL does not allow.
+    "@must_use",
+    "a barrier must be reached by all invocations",
+];
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    match std::env::var_os("RUNTIME_TEST_SHADERS").map(PathBuf::from) {
+        None => trials.push(Trial::ignorable_test("corpus", || {
+            Ok(Completion::ignored_with("RUNTIME_TEST_SHADERS is not set; corpus/gather.py makes its folder"))
+        })),
+        Some(folder) => {
+            let tools: Vec<_> = tool::all().into_iter().filter_map(|(_, tool)| tool.ok()).collect();
+            let tools = Arc::new(tools);
+            for shader in shaders(&folder) {
+                let tools = tools.clone();
+                trials.push(Trial::ignorable_test(format!("corpus::{}", shader.name), move || {
+                    check(&shader, &tools)
+                }));
+            }
+        }
+    }
+    trials
+}
+
+fn check(shader: &Shader, tools: &[Tool]) -> Result<Completion, Failed> {
+    let text = shader.text()?;
+    let specialisation = shader.specialisation(&text);
+    let program = match Program::parse(&text, "", &specialisation) {
+        Ok(program) => program,
+        Err(error) => {
+            let said = error.to_string();
+            let is_known = REFUSALS.iter().any(|words| said.contains(words)) && names_line(&said);
+            return match is_known {
+                true => Ok(Completion::ignored_with(said.lines().next().unwrap_or_default().to_owned())),
+                false => Err(Failed::from(said)),
+            };
+        }
+    };
+    let needs = program.features().iter().map(|feature| feature.to_string()).collect();
+    let module = Module { name: String::new(), text, needs, specialisation };
+    for tool in tools {
+        let code =
+            module.lower(tool.language()).map_err(|error| format!("{:?}: {error}", tool.language()))?;
+        tool.check(&code, &module.needs)?;
+    }
+    Ok(Completion::Completed)
+}
+
+/// Whether an error has the line of a text without a path.
+fn names_line(said: &str) -> bool {
+    let digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    said.split("wgsl:").skip(1).any(digit)
+}
