@@ -1,5 +1,16 @@
 //! naga's validation errors in terms of the text: what is wrong, its line, and what to write instead.
 
+/// An explanation: what is wrong, and after a semicolon the remedy, both as for `format!`.
+macro_rules! explain {
+    ($text:literal $(, $part:expr)*) => {
+        $crate::parse::explanations::Explanation { text: format!($text $(, $part)*), remedy: None, place: None }
+    };
+    ($text:literal $(, $part:expr)*; $remedy:literal $(, $more:expr)*) => {{
+        let remedy = $crate::parse::explanations::Remedy(format!("note: {}", format_args!($remedy $(, $more)*)));
+        $crate::parse::explanations::Explanation { remedy: Some(remedy), ..explain!($text $(, $part)*) }
+    }};
+}
+
 mod entries;
 mod expressions;
 mod functions;
@@ -30,14 +41,6 @@ struct Explanation {
 struct Remedy(String);
 
 impl Explanation {
-    fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), remedy: None, place: None }
-    }
-
-    fn remedy(self, remedy: impl Into<String>) -> Self {
-        Self { remedy: Some(Remedy(format!("note: {}", remedy.into()))), ..self }
-    }
-
     fn at(self, place: Option<Span>) -> Self {
         Self { place, ..self }
     }
@@ -67,6 +70,10 @@ impl Error for Remedy {}
 struct Context<'a> {
     module: &'a Module,
     code: &'a str,
+}
+
+fn or_empty(name: &Option<String>) -> &str {
+    name.as_deref().unwrap_or_default()
 }
 
 /// The message of an error, with the lines that it concerns.
@@ -117,7 +124,7 @@ impl Context<'_> {
             cause = next;
         }
         let text = cause.to_string();
-        Explanation::new(self.without_handles(function, &text))
+        explain!("{}", self.without_handles(function, &text))
     }
 
     /// Replaces the handle of each expression, which naga writes `[3]`, by its text.
@@ -147,6 +154,10 @@ impl Context<'_> {
         (!text.is_empty()).then(|| format!("`{}`", shortened(text)))
     }
 
+    fn text_or_this(&self, function: &Function, value: Handle<Expression>) -> String {
+        self.text_of(function, value).unwrap_or_else(|| "this".to_owned())
+    }
+
     /// The type of an expression, or of what it points to, between backquotes.
     fn value_type(&self, function: &Function, value: Handle<Expression>) -> Option<String> {
         self.resolved(function, value).map(|ty| match ty.inner_with(&self.module.types) {
@@ -174,10 +185,6 @@ impl Context<'_> {
             TypeResolution::Handle(ty) => self.type_name(*ty),
             TypeResolution::Value(inner) => self.inner_name(inner),
         }
-    }
-
-    fn is_atomic(&self, ty: Handle<Type>) -> bool {
-        matches!(self.module.types[ty].inner, TypeInner::Atomic(_))
     }
 
     fn type_name(&self, ty: Handle<Type>) -> String {
