@@ -7,7 +7,8 @@ use naga::{
 };
 use runtime_core::{Error, Result};
 
-use crate::ir::operands::{renew_operands, renew_uses, result_of};
+use crate::ir::blocks;
+use crate::ir::operands::{each_use, renew_operands, result_of};
 
 /// What a scalar of the launch becomes.
 #[derive(Clone, Copy, Debug)]
@@ -377,7 +378,8 @@ impl FunctionCopy<'_> {
                 self.new.named_expressions.insert(new, name.clone());
             }
         }
-        let body = self.block(copier, &self.function.body)?;
+        let mut body = self.function.body.clone();
+        self.renew(copier, &mut body)?;
         self.new.body = body;
         Ok(self.new)
     }
@@ -387,54 +389,24 @@ impl FunctionCopy<'_> {
         self.starts.get(old.index() + 1).copied().unwrap_or(self.all.len())
     }
 
-    fn block(&self, copier: &Copier<'_>, block: &Block) -> Result<Block> {
-        let mut new = Block::with_capacity(block.len());
-        for statement in block.iter() {
-            if let Some(statement) = self.statement(copier, statement)? {
-                new.push(statement, Span::UNDEFINED);
-            }
-        }
-        Ok(new)
-    }
-
-    fn statement(&self, copier: &Copier<'_>, statement: &Statement) -> Result<Option<Statement>> {
-        let block = |block| self.block(copier, block);
-        Ok(Some(match statement {
-            Statement::Emit(range) => {
-                let Some((first, last)) = range.first_and_last() else { return Ok(None) };
+    fn renew(&self, copier: &Copier<'_>, block: &mut Block) -> Result<()> {
+        for (mut statement, _) in std::mem::take(block).span_into_iter() {
+            if let Statement::Emit(range) = &mut statement {
+                let Some((first, last)) = range.first_and_last() else { continue };
                 let (start, end) = (self.starts[first.index()], self.end(last));
                 if start == end {
-                    return Ok(None);
+                    continue;
                 }
-                Statement::Emit(Range::new_from_bounds(self.all[start], self.all[end - 1]))
+                *range = Range::new_from_bounds(self.all[start], self.all[end - 1]);
             }
-            Statement::Block(inner) => Statement::Block(block(inner)?),
-            Statement::If { condition, accept, reject } => Statement::If {
-                condition: self.value(*condition),
-                accept: block(accept)?,
-                reject: block(reject)?,
-            },
-            Statement::Switch { selector, cases } => {
-                let mut cases = cases.clone();
-                for case in &mut cases {
-                    case.body = self.block(copier, &case.body)?;
-                }
-                Statement::Switch { selector: self.value(*selector), cases }
+            each_use(&mut statement, |operand| *operand = self.value(*operand));
+            result_of(&mut statement).into_iter().for_each(|result| *result = self.value(*result));
+            if let Statement::Call { function, .. } = &mut statement {
+                *function = *copier.functions.get(function).ok_or_else(|| unsupported("a call"))?;
             }
-            Statement::Loop { body, continuing, break_if } => Statement::Loop {
-                body: block(body)?,
-                continuing: block(continuing)?,
-                break_if: break_if.map(|condition| self.value(condition)),
-            },
-            simple => {
-                let mut simple = simple.clone();
-                renew_uses(&mut simple, |operand| Ok(self.value(operand)))?;
-                result_of(&mut simple).into_iter().for_each(|result| *result = self.value(*result));
-                if let Statement::Call { function, .. } = &mut simple {
-                    *function = *copier.functions.get(function).ok_or_else(|| unsupported("a call"))?;
-                }
-                simple
-            }
-        }))
+            blocks::inner_mut(&mut statement).try_for_each(|inner| self.renew(copier, inner))?;
+            block.push(statement, Span::UNDEFINED);
+        }
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ use runtime_core::{Error, Result};
 
 use super::{Guard, Merge, Part};
 use crate::fuse::linear::Variable;
+use crate::ir::declare;
 
 /// A body in the new module, and the types of its source there.
 type BodyFunction = (Handle<Function>, Vec<Handle<Type>>);
@@ -60,10 +61,6 @@ impl EntryWriter<'_, '_> {
         let handle = self.append(expression);
         block.push(Statement::Emit(Range::new_from_bounds(handle, handle)), Span::UNDEFINED);
         handle
-    }
-
-    fn ty(&mut self, inner: TypeInner) -> Handle<Type> {
-        self.merge.module.types.insert(Type { name: None, inner }, Span::UNDEFINED)
     }
 
     /// Takes the built-in values that the bodies and guards need.
@@ -135,7 +132,7 @@ impl EntryWriter<'_, '_> {
             | BuiltIn::NumWorkGroups => TypeInner::Vector { size: VectorSize::Tri, scalar: Scalar::U32 },
             _ => TypeInner::Scalar(Scalar::U32),
         };
-        let ty = self.ty(inner);
+        let ty = declare::ty(&mut self.merge.module.types, inner);
         let place = u32::try_from(self.function.arguments.len()).unwrap_or(u32::MAX);
         let name = format!("{built_in:?}").chars().filter(char::is_ascii_uppercase).collect::<String>();
         self.function.arguments.push(FunctionArgument {

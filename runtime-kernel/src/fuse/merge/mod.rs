@@ -5,13 +5,15 @@ mod entry;
 
 use naga::{
     AddressSpace, ArraySize, BuiltIn, FastHashMap, Function, GlobalVariable, Handle, Literal, Module,
-    ResourceBinding, Scalar, Span, StorageAccess, StructMember, Type, TypeInner,
+    ResourceBinding, Scalar, Span, StorageAccess, Type, TypeInner,
 };
 use runtime_core::{DType, Error, FusedArg, FusionArg, FusionRequest, Result};
 
 use self::copy::{Copier, Kept, ScalarSource};
 use super::kernel::Body;
 use super::linear::Linear;
+use crate::ir::blocks::note_all_calls;
+use crate::ir::declare::{self, variable};
 
 /// Where a body runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,21 +185,10 @@ impl Merge<'_> {
     }
 
     fn declare_immediates(&mut self) {
-        if self.members.is_empty() {
-            return;
+        let members = self.members.iter().map(|member| (member.name.clone(), member.scalar));
+        if !self.members.is_empty() {
+            self.immediates = Some(declare::immediate(&mut self.module, ["scalars", "Scalars"], members));
         }
-        let mut end = 0u32;
-        let mut members = Vec::with_capacity(self.members.len());
-        for member in &self.members {
-            let inner = TypeInner::Scalar(member.scalar);
-            let ty = self.module.types.insert(Type { name: None, inner }, Span::UNDEFINED);
-            let offset = end.next_multiple_of(member.scalar.width.into());
-            end = offset + u32::from(member.scalar.width);
-            members.push(StructMember { name: Some(member.name.clone()), ty, binding: None, offset });
-        }
-        let inner = TypeInner::Struct { members, span: end.next_multiple_of(8) };
-        let ty = self.module.types.insert(Type { name: Some("Scalars".to_owned()), inner }, Span::UNDEFINED);
-        self.immediates = Some(self.declare(variable("scalars", AddressSpace::Immediate, ty)));
     }
 
     fn declare(&mut self, variable: GlobalVariable) -> Handle<GlobalVariable> {
@@ -216,13 +207,7 @@ impl Merge<'_> {
         copier.scalars = scalars;
         copier.immediates = [part.body.interface().immediate, self.immediates];
         self.variables(part, &mut copier, lengths)?;
-        let mut called = vec![false; program.module.functions.len()];
-        crate::ir::blocks::note_calls(&part.body.function().body, &mut called);
-        for (handle, function) in program.module.functions.iter().rev() {
-            if called[handle.index()] {
-                crate::ir::blocks::note_calls(&function.body, &mut called);
-            }
-        }
+        let called = note_all_calls(&program.module, &part.body.function().body);
         for (handle, function) in program.module.functions.iter() {
             if called[handle.index()] {
                 let function = copier.function(function, &mut self.module)?;
@@ -329,27 +314,15 @@ impl Merge<'_> {
                     size: ArraySize::Constant(len),
                     stride: promoted.stride,
                 };
-                let ty = self.module.types.insert(Type { name: None, inner }, Span::UNDEFINED);
+                let ty = declare::ty(&mut self.module.types, inner);
                 let space = if array.is_shared { AddressSpace::WorkGroup } else { AddressSpace::Private };
-                let inner = TypeInner::Scalar(Scalar::U32);
-                let word = self.module.types.insert(Type { name: None, inner }, Span::UNDEFINED);
+                let word = declare::word(&mut self.module.types);
                 let first = variable(&format!("first_of_{name}"), AddressSpace::Private, word);
                 [self.declare(variable(name, space, ty)), self.declare(first)]
             }
         };
         self.kept.insert(promoted.tensor, variables);
         Ok(variables)
-    }
-}
-
-fn variable(name: &str, space: AddressSpace, ty: Handle<Type>) -> GlobalVariable {
-    GlobalVariable {
-        name: Some(name.to_owned()),
-        space,
-        binding: None,
-        ty,
-        init: None,
-        memory_decorations: naga::MemoryDecorations::empty(),
     }
 }
 
