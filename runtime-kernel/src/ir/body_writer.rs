@@ -45,6 +45,12 @@ pub(crate) trait WriteBody: Sized {
         Ok(self.writer().blocks.pop().unwrap_or_default())
     }
 
+    /// A block of one statement.
+    fn lone(&mut self, statement: Statement) -> Block {
+        self.writer().flush();
+        Block::from_vec(vec![statement])
+    }
+
     fn push(&mut self, statement: Statement) {
         let writer = self.writer();
         writer.flush();

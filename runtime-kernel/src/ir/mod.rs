@@ -4,6 +4,7 @@ pub(crate) mod blocks;
 pub(crate) mod body_writer;
 pub(crate) mod built_ins;
 pub(crate) mod cooperative;
+pub(crate) mod declare;
 pub(crate) mod half_bits;
 pub(crate) mod operands;
 pub(crate) mod rebuild;

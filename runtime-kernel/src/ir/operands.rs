@@ -3,6 +3,8 @@
 use naga::{AtomicFunction, Expression, Handle, Statement};
 use runtime_core::{Error, Result};
 
+use super::blocks;
+
 /// Replaces every operand of an expression by `value(operand)`.
 ///
 /// # Errors
@@ -36,6 +38,19 @@ pub(crate) fn renew_uses(
         Err(error) => renewed = Err(error),
     });
     renewed
+}
+
+/// The values that a statement uses itself, in their order, and its result. Those of inner blocks are not among them.
+pub(crate) fn used_by(statement: &Statement) -> (Vec<Handle<Expression>>, Option<Handle<Expression>>) {
+    if let Some(condition) = blocks::control(statement) {
+        return (vec![condition], None);
+    }
+    if blocks::inner(statement).next().is_some() {
+        return (Vec::new(), None);
+    }
+    let (mut statement, mut found) = (statement.clone(), Vec::new());
+    each_use(&mut statement, |value| found.push(*value));
+    (found, result_of(&mut statement).copied())
 }
 
 /// Calls `visit` with every operand of an expression; `false` for kinds that compute kernels do not use.
@@ -89,6 +104,9 @@ pub(crate) fn each_operand(
 /// Calls `visit` with every expression that a statement without a block uses, except its results.
 pub(crate) fn each_use(statement: &mut Statement, mut visit: impl FnMut(&mut Handle<Expression>)) {
     match statement {
+        Statement::If { condition: value, .. }
+        | Statement::Switch { selector: value, .. }
+        | Statement::Loop { break_if: Some(value), .. } => visit(value),
         Statement::Store { pointer, value } => {
             visit(pointer);
             visit(value);

@@ -5,6 +5,7 @@ use naga::{
 };
 use runtime_core::{Error, Result};
 
+use super::blocks::inner_mut;
 use super::operands::{each_operand, each_use, result_of};
 
 /// A module with the constants and variables of another, and other functions.
@@ -118,32 +119,14 @@ impl<'a> Rebuild<'a> {
 
     fn block(&self, block: &mut Block) {
         for statement in block.iter_mut() {
-            match statement {
-                Statement::Emit(range) => {
-                    if let Some((first, last)) = range.first_and_last() {
-                        *range = Range::new_from_bounds(self.places[first.index()].0, self.value(last));
-                    }
-                }
-                Statement::Block(inner) => self.block(inner),
-                Statement::If { condition, accept, reject } => {
-                    self.renew(condition);
-                    self.block(accept);
-                    self.block(reject);
-                }
-                Statement::Switch { selector, cases } => {
-                    self.renew(selector);
-                    cases.iter_mut().for_each(|case| self.block(&mut case.body));
-                }
-                Statement::Loop { body, continuing, break_if } => {
-                    self.block(body);
-                    self.block(continuing);
-                    break_if.iter_mut().for_each(|condition| self.renew(condition));
-                }
-                simple => {
-                    each_use(simple, |operand| self.renew(operand));
-                    result_of(simple).into_iter().for_each(|result| self.renew(result));
-                }
+            if let Statement::Emit(range) = statement
+                && let Some((first, last)) = range.first_and_last()
+            {
+                *range = Range::new_from_bounds(self.places[first.index()].0, self.value(last));
             }
+            each_use(statement, |operand| self.renew(operand));
+            result_of(statement).into_iter().for_each(|result| self.renew(result));
+            inner_mut(statement).for_each(|inner| self.block(inner));
         }
     }
 }

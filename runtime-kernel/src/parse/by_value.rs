@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use naga::valid::ModuleInfo;
-use naga::{
-    AddressSpace, ArraySize, Expression, GlobalVariable, Handle, Module, Scalar, Span, StructMember, Type,
-    TypeInner,
-};
+use naga::{AddressSpace, ArraySize, Expression, GlobalVariable, Handle, Module, Scalar, Type, TypeInner};
 use runtime_core::{Error, Result, did_you_mean};
 
 use super::diagnostics::place;
 use super::validate_again;
 use crate::ir::rebuild::{Change, Rebuild};
+use crate::ir::{blocks, declare};
 
 /// More numbers are not a plain structure, and push constants hold no more everywhere.
 const MAX_SCALARS: usize = 64;
@@ -110,36 +108,12 @@ impl Immediate {
     }
 
     fn replace_buffers(self, mut module: Module) -> Result<Module> {
-        let mut end = 0;
-        let mut members = Vec::with_capacity(self.members.len());
-        for (name, scalar) in &self.members {
-            let width = u32::from(scalar.width);
-            let ty = Type { name: None, inner: TypeInner::Scalar(*scalar) };
-            let ty = module.types.insert(ty, Span::UNDEFINED);
-            let offset = u32::next_multiple_of(end, width);
-            members.push(StructMember { name: Some(name.clone()), ty, binding: None, offset });
-            end = offset + width;
-        }
-        let span = end.next_multiple_of(8);
-        let inner = TypeInner::Struct { members, span };
-        let ty = module.types.insert(Type { name: Some("ByValue".to_owned()), inner }, Span::UNDEFINED);
-        let variable = GlobalVariable {
-            name: Some("by_value".to_owned()),
-            space: AddressSpace::Immediate,
-            binding: None,
-            ty,
-            init: None,
-            memory_decorations: naga::MemoryDecorations::empty(),
-        };
-        let variable = module.global_variables.append(variable, Span::UNDEFINED);
+        let variable = declare::immediate(&mut module, ["by_value", "ByValue"], self.members.into_iter());
         declare_columns(&mut module);
         let source = module.clone();
         let change = Reads { module: &source, variable, firsts: &self.firsts };
-        for (_, function) in module.functions.iter_mut() {
+        for function in blocks::functions_mut(&mut module) {
             *function = Rebuild::function(function, &change)?;
-        }
-        for entry in &mut module.entry_points {
-            entry.function = Rebuild::function(&entry.function, &change)?;
         }
         Ok(module)
     }
@@ -156,7 +130,7 @@ fn declare_columns(module: &mut Module) {
         })
         .collect();
     for inner in columns {
-        module.types.insert(Type { name: None, inner }, Span::UNDEFINED);
+        declare::ty(&mut module.types, inner);
     }
 }
 

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use naga::front::Typifier;
 use naga::proc::{ResolveContext, TypeResolution};
 use naga::{
-    AddressSpace, Arena, Block, Expression, Function, FunctionArgument, GlobalVariable, Handle,
-    MemoryDecorations, Module, Range, ResourceBinding, Span, Statement, Type, TypeInner,
+    AddressSpace, Arena, Block, Expression, Function, FunctionArgument, GlobalVariable, Handle, Module,
+    Range, ResourceBinding, Span, Statement, Type, TypeInner,
 };
 
-use crate::ir::blocks;
 use crate::ir::rebuild::{Change, Rebuild};
+use crate::ir::{blocks, declare};
 
 /// Expressions of the copies with pointers.
 const MAX_COPIED_EXPRESSIONS: usize = 50_000;
@@ -122,15 +122,10 @@ impl Copies {
             let TypeInner::Pointer { base, space } = self.module.types[argument.ty].inner else {
                 return Err(Failure::Pointer);
             };
-            let is_bound = space != AddressSpace::WorkGroup;
-            let variable = GlobalVariable {
-                name: argument.name,
-                space,
-                binding: is_bound.then_some(ResourceBinding { group: 0, binding: 0 }),
-                ty: base,
-                init: None,
-                memory_decorations: MemoryDecorations::empty(),
-            };
+            let binding = ResourceBinding { group: 0, binding: 0 };
+            let binding = (space != AddressSpace::WorkGroup).then_some(binding);
+            let name = argument.name;
+            let variable = GlobalVariable { name, binding, ..declare::variable("", space, base) };
             let variable = self.module.global_variables.append(variable, Span::UNDEFINED);
             Ok(Some(Target { variable, steps: Vec::new() }))
         };
@@ -259,7 +254,7 @@ impl Copies {
         match types[index].clone() {
             TypeResolution::Handle(ty) => Some(ty),
             TypeResolution::Value(inner @ TypeInner::Scalar(_)) => {
-                Some(self.module.types.insert(Type { name: None, inner }, Span::UNDEFINED))
+                Some(declare::ty(&mut self.module.types, inner))
             }
             TypeResolution::Value(_) => None,
         }

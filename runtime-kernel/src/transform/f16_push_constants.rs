@@ -4,12 +4,13 @@
 //! The bytes stay where they are; only the way the kernel reads them changes.
 
 use naga::{
-    AddressSpace, Expression, GlobalVariable, Handle, MathFunction, Module, Scalar, ScalarKind, Span,
-    StructMember, Type, TypeInner,
+    AddressSpace, Expression, GlobalVariable, Handle, MathFunction, Module, Scalar, ScalarKind, StructMember,
+    Type, TypeInner,
 };
 use runtime_core::Result;
 
 use crate::ir::rebuild::{Change, Rebuild};
+use crate::ir::{blocks, declare};
 
 /// The location of a struct member after packing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,18 +40,14 @@ pub(crate) fn pack(module: &Module) -> Result<Module> {
             continue;
         }
         let TypeInner::Struct { members, span } = &module.types[global.ty].inner else { continue };
-        let word = Type { name: None, inner: TypeInner::Scalar(Scalar::U32) };
-        let word = packed.types.insert(word, Span::UNDEFINED);
+        let word = declare::word(&mut packed.types);
         let (places, members) = places(module, members, word);
         let inner = TypeInner::Struct { members, span: span.next_multiple_of(4) };
-        let ty = packed.types.insert(Type { name: None, inner }, Span::UNDEFINED);
+        let ty = declare::ty(&mut packed.types, inner);
         packed.global_variables.get_mut(variable).ty = ty;
         let packing = Packed { variable, ty: global.ty, places };
-        for (_, function) in packed.functions.iter_mut() {
+        for function in blocks::functions_mut(&mut packed) {
             *function = Rebuild::function(function, &packing)?;
-        }
-        for entry in &mut packed.entry_points {
-            entry.function = Rebuild::function(&entry.function, &packing)?;
         }
     }
     Ok(packed)

@@ -7,12 +7,12 @@
 //! so the copy is not observable.
 
 use naga::{
-    AddressSpace, Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Range, Span,
-    Statement, Type, TypeInner,
+    AddressSpace, Block, Expression, Function, Handle, LocalVariable, Module, Range, Span, Statement, Type,
+    TypeInner,
 };
 use runtime_core::Result;
 
-use crate::ir::blocks;
+use crate::ir::{blocks, declare};
 use crate::program::Program;
 
 /// Which pointers are copied.
@@ -114,39 +114,21 @@ impl<'a> Copies<'a> {
             return function.clone();
         }
         let mut copies = Self { module, function: function.clone(), parts, writes };
-        let body = std::mem::take(&mut copies.function.body);
-        copies.function.body = copies.block(body);
+        let mut body = std::mem::take(&mut copies.function.body);
+        copies.body(&mut body);
+        copies.function.body = body;
         copies.function
     }
 
-    fn block(&mut self, block: Block) -> Block {
-        let mut out = Block::with_capacity(block.len());
-        for (mut statement, span) in block.span_into_iter() {
-            match &mut statement {
-                Statement::Block(inner) => self.renew(inner),
-                Statement::If { accept: first, reject: second, .. }
-                | Statement::Loop { body: first, continuing: second, .. } => {
-                    self.renew(first);
-                    self.renew(second);
-                }
-                Statement::Switch { cases, .. } => {
-                    cases.iter_mut().for_each(|case| self.renew(&mut case.body));
-                }
-                Statement::Call { function, arguments, .. } => {
-                    let stores = self.arguments(*function, arguments, &mut out);
-                    out.push(statement, span);
-                    stores.into_iter().for_each(|[from, to]| self.assign(from, to, &mut out));
-                    continue;
-                }
-                _ => {}
-            }
+    fn body(&mut self, body: &mut Block) {
+        blocks::rewrite(body, &mut |mut statement, span, out| {
+            let stores = match &mut statement {
+                Statement::Call { function, arguments, .. } => self.arguments(*function, arguments, out),
+                _ => Vec::new(),
+            };
             out.push(statement, span);
-        }
-        out
-    }
-
-    fn renew(&mut self, block: &mut Block) {
-        *block = self.block(std::mem::take(block));
+            stores.into_iter().for_each(|[from, to]| self.assign(from, to, out));
+        });
     }
 
     /// Replaces arguments by copies; returns the pairs of copy and original that must be stored back.
@@ -176,19 +158,11 @@ impl<'a> Copies<'a> {
 
     /// A variable of the given type in the same address space.
     fn variable(&mut self, ty: Handle<Type>, space: AddressSpace) -> Expression {
-        let name = Some("copy".to_owned());
         if space == AddressSpace::Function {
-            let local = LocalVariable { name, ty, init: None };
+            let local = LocalVariable { name: Some("copy".to_owned()), ty, init: None };
             return Expression::LocalVariable(self.function.local_variables.append(local, Span::UNDEFINED));
         }
-        let global = GlobalVariable {
-            name,
-            space,
-            binding: None,
-            ty,
-            init: None,
-            memory_decorations: naga::MemoryDecorations::empty(),
-        };
+        let global = declare::variable("copy", space, ty);
         Expression::GlobalVariable(self.module.global_variables.append(global, Span::UNDEFINED))
     }
 

@@ -22,11 +22,15 @@ use naga::{
 };
 use runtime_core::Result;
 
+use crate::ir::blocks;
 use crate::ir::rebuild::{Change, Rebuild};
 use crate::program::Program;
 
 /// Bytes of a 64-bit integer.
 const WIDE: u8 = 8;
+
+/// Writes what takes the place of an expression.
+type Fix<'f> = Box<dyn Fn(&mut Rebuild<'_>) -> Handle<Expression> + 'f>;
 
 struct Fixups<'a> {
     module: &'a Module,
@@ -48,73 +52,78 @@ impl Fixups<'_> {
     }
 
     fn applies(&self) -> bool {
-        let mut all = self.function.expressions.iter();
-        all.any(|(_, expression)| {
-            self.widened(expression).is_some()
-                || self.shifted(expression).is_some()
-                || self.rounded(expression).is_some()
-                || self.limited(expression).is_some()
-                || self.signed_magnitude(expression).is_some()
-                || self.raised(expression).is_some()
-        })
+        self.function.expressions.iter().any(|(_, expression)| self.fix(expression).is_some())
     }
 
-    /// The 32-bit integer that `expression` extends, and its kind; `u64` of `u32` needs no fix.
-    fn widened(&self, expression: &Expression) -> Option<(Handle<Expression>, ScalarKind)> {
-        let Expression::As { expr, kind, convert: Some(WIDE) } = *expression else { return None };
-        let scalar = self.inner(expr).scalar()?;
-        let extends = matches!(
-            (scalar.kind, kind),
-            (ScalarKind::Uint, ScalarKind::Sint) | (ScalarKind::Sint, ScalarKind::Sint | ScalarKind::Uint)
-        );
-        (extends && scalar.width < WIDE).then_some((expr, scalar.kind))
-    }
-
-    /// The shift amount in `expression` and its maximum, unless the amount is known to be in range.
-    fn shifted(&self, expression: &Expression) -> Option<(Handle<Expression>, u32)> {
-        let Expression::Binary { op: BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight, left, right } =
-            *expression
-        else {
-            return None;
-        };
-        let most = u32::from(self.inner(left).scalar()?.width) * 8 - 1;
-        let number = match self.function.expressions[right] {
-            Expression::Literal(Literal::U32(number)) => Some(number),
-            _ => None,
-        };
-        number.is_none_or(|number| number > most).then_some((right, most))
-    }
-
-    /// The operand of an f64 rounding.
-    fn rounded(&self, expression: &Expression) -> Option<Handle<Expression>> {
+    /// The fix of an expression that needs one.
+    fn fix(&self, expression: &Expression) -> Option<Fix<'_>> {
+        use MathFunction as M;
         match *expression {
-            Expression::Math { fun: MathFunction::Round, arg, .. } => {
-                (self.inner(arg).scalar() == Some(Scalar::F64)).then_some(arg)
+            Expression::As { expr, kind, convert: Some(WIDE) } => self.widened(expr, kind),
+            Expression::Binary {
+                op: op @ (BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight),
+                left,
+                right,
+            } => self.shifted(op, left, right),
+            Expression::Math { fun, arg, arg1, arg2, .. } => {
+                let scalar = self.inner(arg).scalar()?;
+                match fun {
+                    M::Round if scalar == Scalar::F64 => Some(Box::new(move |new| self.round(new, arg))),
+                    M::Min | M::Max | M::Clamp if scalar == Scalar::I32 => {
+                        let other = arg1?;
+                        Some(Box::new(move |new| limited(new, fun, [arg, other], arg2)))
+                    }
+                    M::Abs if scalar.kind == ScalarKind::Sint => {
+                        Some(Box::new(move |new| self.magnitude(new, arg)))
+                    }
+                    M::Pow => {
+                        let exponent = self.number(arg1?)?;
+                        let whole = (2_u8..=4).find(|whole| f64::from(*whole) == exponent)?;
+                        Some(Box::new(move |new| power(new, arg, whole)))
+                    }
+                    _ => None,
+                }
             }
             _ => None,
         }
     }
 
-    /// The operands of `min`, `max` or `clamp` on `i32`.
-    fn limited(&self, expression: &Expression) -> Option<[Option<Handle<Expression>>; 3]> {
-        let &Expression::Math { fun, arg, arg1, arg2, .. } = expression else { return None };
-        let is_limit = matches!(fun, MathFunction::Min | MathFunction::Max | MathFunction::Clamp);
-        (is_limit && self.inner(arg).scalar() == Some(Scalar::I32)).then_some([Some(arg), arg1, arg2])
+    /// The extension of a 32-bit integer; `u64` of `u32` needs no fix.
+    fn widened(&self, from: Handle<Expression>, kind: ScalarKind) -> Option<Fix<'_>> {
+        let own = self.inner(from).scalar()?;
+        match (own.kind, kind) {
+            _ if own.width >= WIDE => None,
+            (ScalarKind::Sint, ScalarKind::Sint | ScalarKind::Uint) => {
+                Some(Box::new(move |new| self.extend(new, from, kind)))
+            }
+            (ScalarKind::Uint, ScalarKind::Sint) => Some(Box::new(move |new| {
+                let from = new.value(from);
+                let wide = convert(new, from, own.kind, Some(WIDE));
+                convert(new, wide, kind, Some(WIDE))
+            })),
+            _ => None,
+        }
     }
 
-    /// The operand of `abs` on signed integers.
-    fn signed_magnitude(&self, expression: &Expression) -> Option<Handle<Expression>> {
-        let Expression::Math { fun: MathFunction::Abs, arg, .. } = *expression else { return None };
-        self.inner(arg).scalar().is_some_and(|scalar| scalar.kind == ScalarKind::Sint).then_some(arg)
-    }
-
-    /// The base and the exponent of a power that is a product of few factors.
-    fn raised(&self, expression: &Expression) -> Option<(Handle<Expression>, u32)> {
-        let Expression::Math { fun: MathFunction::Pow, arg, arg1: Some(exponent), .. } = *expression else {
+    /// A shift, unless its amount is known to be in range.
+    fn shifted(
+        &self,
+        op: BinaryOperator,
+        left: Handle<Expression>,
+        by: Handle<Expression>,
+    ) -> Option<Fix<'_>> {
+        let most = u32::from(self.inner(left).scalar()?.width) * 8 - 1;
+        let is_less = |number| number <= most;
+        if matches!(self.function.expressions[by], Expression::Literal(Literal::U32(number)) if is_less(number))
+        {
             return None;
-        };
-        let exponent = self.number(exponent)?;
-        (2_u8..=4).find(|whole| f64::from(*whole) == exponent).map(|whole| (arg, whole.into()))
+        }
+        Some(Box::new(move |new| {
+            let mask = splat(new, Literal::U32(most), self.size(by));
+            let (left, by) = (new.value(left), new.value(by));
+            let right = binary(new, BinaryOperator::And, by, mask);
+            binary(new, op, left, right)
+        }))
     }
 
     /// The value of a constant, or of each component of a constant vector if all are equal.
@@ -209,6 +218,24 @@ fn binary(
     new.append(Expression::Binary { op, left, right })
 }
 
+/// `min`, `max` or `clamp` by comparisons.
+fn limited(
+    new: &mut Rebuild<'_>,
+    fun: MathFunction,
+    operands: [Handle<Expression>; 2],
+    high: Option<Handle<Expression>>,
+) -> Handle<Expression> {
+    let ([a, b], high) = (operands.map(|operand| new.value(operand)), high.map(|high| new.value(high)));
+    match (fun, high) {
+        (MathFunction::Min, _) => smaller(new, a, b),
+        (_, None) => larger(new, a, b),
+        (_, Some(high)) => {
+            let above = larger(new, a, b);
+            smaller(new, above, high)
+        }
+    }
+}
+
 fn smaller(new: &mut Rebuild<'_>, a: Handle<Expression>, b: Handle<Expression>) -> Handle<Expression> {
     let condition = binary(new, BinaryOperator::Less, b, a);
     new.append(Expression::Select { condition, accept: b, reject: a })
@@ -220,7 +247,7 @@ fn larger(new: &mut Rebuild<'_>, a: Handle<Expression>, b: Handle<Expression>) -
 }
 
 /// A power with an exponent of 2, 3 or 4.
-fn power(new: &mut Rebuild<'_>, base: Handle<Expression>, exponent: u32) -> Handle<Expression> {
+fn power(new: &mut Rebuild<'_>, base: Handle<Expression>, exponent: u8) -> Handle<Expression> {
     let base = new.value(base);
     let square = binary(new, BinaryOperator::Multiply, base, base);
     match exponent {
@@ -248,43 +275,7 @@ fn convert(
 
 impl Change for Fixups<'_> {
     fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
-        let expression = &new.source.expressions[old];
-        if let (Some((from, own)), &Expression::As { kind, .. }) = (self.widened(expression), expression) {
-            if own == ScalarKind::Sint {
-                return Some(self.extend(new, from, kind));
-            }
-            let from = new.value(from);
-            let wide = convert(new, from, own, Some(WIDE));
-            return Some(convert(new, wide, kind, Some(WIDE)));
-        }
-        if let (Some([Some(a), Some(b), c]), &Expression::Math { fun, .. }) =
-            (self.limited(expression), expression)
-        {
-            let (a, b) = (new.value(a), new.value(b));
-            return Some(match (fun, c.map(|c| new.value(c))) {
-                (MathFunction::Min, _) => smaller(new, a, b),
-                (_, None) => larger(new, a, b),
-                (_, Some(high)) => {
-                    let above = larger(new, a, b);
-                    smaller(new, above, high)
-                }
-            });
-        }
-        if let Some(value) = self.rounded(expression) {
-            return Some(self.round(new, value));
-        }
-        if let Some(value) = self.signed_magnitude(expression) {
-            return Some(self.magnitude(new, value));
-        }
-        if let Some((base, exponent)) = self.raised(expression) {
-            return Some(power(new, base, exponent));
-        }
-        let (by, most) = self.shifted(expression)?;
-        let &Expression::Binary { op, left, .. } = expression else { return None };
-        let mask = splat(new, Literal::U32(most), self.size(by));
-        let (left, by) = (new.value(left), new.value(by));
-        let right = binary(new, BinaryOperator::And, by, mask);
-        Some(binary(new, op, left, right))
+        self.fix(&self.function.expressions[old]).map(|fix| fix(new))
     }
 }
 
@@ -294,23 +285,17 @@ impl Change for Fixups<'_> {
 /// `Unsupported` for expressions that kernels do not use.
 pub(crate) fn fixed_up(program: &Program) -> Result<Option<Module>> {
     let module = &program.module;
-    let mut new = None;
-    for (handle, function) in module.functions.iter() {
-        let change = Fixups { module, function, info: &program.info[handle] };
+    let fixups = || program.functions().map(|(function, info)| Fixups { module, function, info });
+    if !fixups().any(|change| change.applies()) {
+        return Ok(None);
+    }
+    let mut fixed = module.clone();
+    for (new, change) in blocks::functions_mut(&mut fixed).zip(fixups()) {
         if change.applies() {
-            let new = new.get_or_insert_with(|| module.clone());
-            *new.functions.get_mut(handle) = Rebuild::function(function, &change)?;
+            *new = Rebuild::function(change.function, &change)?;
         }
     }
-    for (index, entry) in module.entry_points.iter().enumerate() {
-        let function = &entry.function;
-        let change = Fixups { module, function, info: program.info.get_entry_point(index) };
-        if change.applies() {
-            let new = new.get_or_insert_with(|| module.clone());
-            new.entry_points[index].function = Rebuild::function(function, &change)?;
-        }
-    }
-    Ok(new)
+    Ok(Some(fixed))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use naga::{
 
 pub(crate) use super::facts::{Bounds, Fact, Scope};
 use super::{FunctionContext, range};
+use crate::ir::blocks::leaves;
 use crate::ir::variables::{Root, assigned, loaded, root};
 use crate::program::Program;
 
@@ -41,12 +42,31 @@ impl AllBounds {
         }
     }
 
-    pub(crate) fn function(&self, handle: Handle<Function>) -> &Bounds {
-        &self.functions[handle.index()]
+    /// A function of the program whose facts these are.
+    pub(crate) fn function<'a>(
+        &'a self,
+        program: &'a Program,
+        handle: Handle<Function>,
+    ) -> FunctionContext<'a> {
+        FunctionContext {
+            module: &program.module,
+            function: &program.module.functions[handle],
+            info: &program.info[handle],
+            group_size: None,
+            bounds: &self.functions[handle.index()],
+        }
     }
 
-    pub(crate) fn entry(&self, index: usize) -> &Bounds {
-        &self.entries[index]
+    /// An entry point of the program whose facts these are.
+    pub(crate) fn entry<'a>(&'a self, program: &'a Program, index: usize) -> FunctionContext<'a> {
+        let point = &program.module.entry_points[index];
+        FunctionContext {
+            module: &program.module,
+            function: &point.function,
+            info: program.info.get_entry_point(index),
+            group_size: Some(point.workgroup_size),
+            bounds: &self.entries[index],
+        }
     }
 }
 
@@ -298,15 +318,5 @@ impl<'f> Walk<'f> {
                 self.bounds.set_ceiling(variable, None);
             }
         }
-    }
-}
-
-/// Whether control never reaches the end of a block.
-fn leaves(block: &Block) -> bool {
-    match block.last() {
-        Some(Statement::Return { .. } | Statement::Break | Statement::Continue | Statement::Kill) => true,
-        Some(Statement::Block(inner)) => leaves(inner),
-        Some(Statement::If { accept, reject, .. }) => leaves(accept) && leaves(reject),
-        _ => false,
     }
 }

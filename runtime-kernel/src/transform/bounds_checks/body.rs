@@ -3,14 +3,15 @@
 use naga::proc::TypeResolution;
 use naga::{
     AddressSpace, AtomicFunction, Barrier, BinaryOperator, Block, Expression, FastHashMap, Function,
-    GlobalVariable, Handle, Literal, LocalVariable, MathFunction, ScalarKind, Span, Statement, SwitchCase,
-    Type, TypeInner,
+    GlobalVariable, Handle, Literal, LocalVariable, MathFunction, ScalarKind, Span, Statement, Type,
+    TypeInner,
 };
 use runtime_core::{Error, Result};
 
 use super::{BoundsChecker, Check, Source};
 use crate::analysis::proof::range::{self, Element, Limit};
 use crate::ir::body_writer::{BodyWriter, WriteBody};
+use crate::ir::declare;
 use crate::ir::operands::{renew_operands, renew_uses, result_of};
 use crate::transform::inline::without_body;
 
@@ -120,47 +121,37 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     fn statement(&mut self, statement: &Statement) -> Result<()> {
-        match statement {
-            Statement::Emit(range) => range.clone().try_for_each(|old| self.emit(old)),
-            Statement::Block(inner) => {
-                let inner = self.copied(inner)?;
-                self.push(Statement::Block(inner));
-                Ok(())
-            }
+        let new = match statement {
+            Statement::Emit(range) => return range.clone().try_for_each(|old| self.emit(old)),
+            Statement::Block(inner) => Statement::Block(self.copied(inner)?),
             Statement::If { condition, accept, reject } => {
                 let condition = self.value(*condition)?;
-                let (accept, reject) = (self.copied(accept)?, self.copied(reject)?);
-                self.push(Statement::If { condition, accept, reject });
-                Ok(())
+                Statement::If { condition, accept: self.copied(accept)?, reject: self.copied(reject)? }
             }
-            Statement::Switch { selector, cases } => self.switch(*selector, cases),
-            Statement::Loop { body: inner, continuing, break_if } => {
-                let (inner, continuing) = (self.copied(inner)?, self.copied(continuing)?);
-                let break_if = break_if.map(|condition| self.value(condition)).transpose()?;
-                self.push(Statement::Loop { body: inner, continuing, break_if });
-                Ok(())
+            Statement::Switch { selector, cases } => {
+                let (selector, mut cases) = (self.value(*selector)?, cases.clone());
+                for case in &mut cases {
+                    case.body = self.copied(&case.body)?;
+                }
+                Statement::Switch { selector, cases }
             }
-            Statement::Store { pointer, .. } => match self.condition(*pointer)? {
-                Some(condition) => self.skipped(condition, statement),
-                None => self.simple(statement).map(|_| ()),
+            Statement::Loop { body, continuing, break_if } => Statement::Loop {
+                body: self.copied(body)?,
+                continuing: self.copied(continuing)?,
+                break_if: break_if.map(|condition| self.value(condition)).transpose()?,
             },
-            Statement::Atomic { pointer, result, .. } => self.atomic(statement, *pointer, *result),
-            Statement::CooperativeStore { target, data } => self.tile_store(*target, *data),
+            Statement::Store { pointer, .. } => match self.condition(*pointer)? {
+                Some(condition) => return self.skipped(condition, statement),
+                None => return self.simple(statement).map(|_| ()),
+            },
+            Statement::Atomic { pointer, result, .. } => return self.atomic(statement, *pointer, *result),
+            Statement::CooperativeStore { target, data } => return self.tile_store(*target, *data),
             Statement::WorkGroupUniformLoad { pointer, result } => {
-                self.workgroup_uniform_load(statement, *pointer, *result)
+                return self.workgroup_uniform_load(statement, *pointer, *result);
             }
-            simple => self.simple(simple).map(|_| ()),
-        }
-    }
-
-    fn switch(&mut self, selector: Handle<Expression>, cases: &[SwitchCase]) -> Result<()> {
-        let selector = self.value(selector)?;
-        let mut new = Vec::with_capacity(cases.len());
-        for case in cases {
-            let body = self.copied(&case.body)?;
-            new.push(SwitchCase { value: case.value, body, fall_through: case.fall_through });
-        }
-        self.push(Statement::Switch { selector, cases: new });
+            simple => return self.simple(simple).map(|_| ()),
+        };
+        self.push(new);
         Ok(())
     }
 
@@ -350,10 +341,7 @@ impl<'b, 'p> Body<'b, 'p> {
         let condition = self.binary(BinaryOperator::Less, index, limit);
         if let Some((report, _)) = proven {
             let line = self.source.program.line(context.function.expressions.get_span(access));
-            let reject = self.nested(|body| {
-                body.report(report, line.unwrap_or(u32::MAX));
-                Ok(())
-            })?;
+            let reject = self.report(report, line.unwrap_or(u32::MAX));
             self.push(Statement::If { condition, accept: Block::new(), reject });
         }
         Ok(Some(condition))
@@ -366,10 +354,10 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// Stores a line number in the report; the greatest one wins.
-    fn report(&mut self, report: Handle<GlobalVariable>, line: u32) {
+    fn report(&mut self, report: Handle<GlobalVariable>, line: u32) -> Block {
         let pointer = self.constant(Expression::GlobalVariable(report));
         let value = self.number(line);
-        self.push(Statement::Atomic { pointer, fun: AtomicFunction::Max, value, result: None });
+        self.lone(Statement::Atomic { pointer, fun: AtomicFunction::Max, value, result: None })
     }
 
     /// Mentions the report variable in the body of an entry point, so that it is among the tensors of each,
@@ -378,10 +366,7 @@ impl<'b, 'p> Body<'b, 'p> {
         let Some(report) = self.checker.report else { return Ok(block) };
         self.nested(|body| {
             let condition = body.constant(Expression::Literal(Literal::Bool(false)));
-            let accept = body.nested(|body| {
-                body.report(report, 0);
-                Ok(())
-            })?;
+            let accept = body.report(report, 0);
             body.push(Statement::If { condition, accept, reject: Block::new() });
             body.push(Statement::Block(block));
             Ok(())
@@ -415,15 +400,12 @@ impl<'b, 'p> Body<'b, 'p> {
             body.push(Statement::Store { pointer, value });
             Ok(())
         })?;
-        let reject = self.nested(|body| {
-            body.push(Statement::Store { pointer, value: zero });
-            Ok(())
-        })?;
+        let reject = self.lone(Statement::Store { pointer, value: zero });
         self.push(Statement::If { condition, accept, reject });
         Ok(self.append(Expression::Load { pointer }))
     }
 
     pub(super) fn type_of(&mut self, inner: TypeInner) -> Handle<Type> {
-        self.checker.types.insert(Type { name: None, inner }, Span::UNDEFINED)
+        declare::ty(&mut self.checker.types, inner)
     }
 }

@@ -79,15 +79,14 @@ impl Body<'_, '_> {
     pub(super) fn tile_store(&mut self, target: Handle<Expression>, data: CooperativeData) -> Result<()> {
         let target = self.value(target)?;
         let (condition, data) = self.tile(data)?;
-        let Some(condition) = condition else {
-            self.push(Statement::CooperativeStore { target, data });
-            return Ok(());
+        let store = Statement::CooperativeStore { target, data };
+        let statement = match condition {
+            None => store,
+            Some(condition) => {
+                Statement::If { condition, accept: self.lone(store), reject: naga::Block::new() }
+            }
         };
-        let accept = self.nested(|body| {
-            body.push(Statement::CooperativeStore { target, data });
-            Ok(())
-        })?;
-        self.push(Statement::If { condition, accept, reject: naga::Block::new() });
+        self.push(statement);
         Ok(())
     }
 

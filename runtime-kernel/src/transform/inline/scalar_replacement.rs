@@ -6,7 +6,7 @@ use naga::{
 };
 
 use crate::ir::blocks;
-use crate::ir::operands::{each_use, operands};
+use crate::ir::operands::{operands, used_by};
 
 /// Maximum number of elements of such an array.
 const MAX_ELEMENTS: u32 = 64;
@@ -78,12 +78,7 @@ impl Array {
             Statement::Store { pointer, .. } => {
                 self.is_aggregate(function, *pointer) && !self.zeroes(function, statement)
             }
-            other if blocks::inner(other).next().is_some() => false,
-            other => {
-                let mut found = false;
-                each_use(&mut other.clone(), |used| found |= self.path(function, *used).is_some());
-                found
-            }
+            other => used_by(other).0.into_iter().any(|used| self.path(function, used).is_some()),
         };
         zero && expressions && !blocks::any(&function.body, &mut is_whole)
     }
@@ -122,48 +117,26 @@ impl Array {
         for (handle, element) in leaves {
             *function.expressions.get_mut(handle) = Expression::LocalVariable(element);
         }
-        let body = std::mem::take(&mut function.body);
-        function.body = self.rewrite(function, &elements, body);
+        let mut body = std::mem::take(&mut function.body);
+        self.rewrite(function, &elements, &mut body);
+        function.body = body;
     }
 
     /// Removes expressions that are now variables from the `Emit`s, and zeroes elements one by one.
-    fn rewrite(&self, function: &mut Function, elements: &[Handle<LocalVariable>], block: Block) -> Block {
-        let mut out = Block::with_capacity(block.len());
-        for (statement, span) in block.span_into_iter() {
-            match statement {
-                Statement::Emit(range) => emit(function, &range, span, &mut out),
-                Statement::Block(block) => {
-                    out.push(Statement::Block(self.rewrite(function, elements, block)), span);
+    fn rewrite(&self, function: &mut Function, elements: &[Handle<LocalVariable>], body: &mut Block) {
+        blocks::rewrite(body, &mut |statement, span, out| match statement {
+            Statement::Emit(range) => emit(function, &range, span, out),
+            statement if self.zeroes(function, &statement) => {
+                for &element in elements {
+                    let pointer = Expression::LocalVariable(element);
+                    let pointer = function.expressions.append(pointer, Span::UNDEFINED);
+                    let value = Expression::ZeroValue(self.element);
+                    let value = function.expressions.append(value, Span::UNDEFINED);
+                    out.push(Statement::Store { pointer, value }, span);
                 }
-                Statement::If { condition, accept, reject } => {
-                    let accept = self.rewrite(function, elements, accept);
-                    let reject = self.rewrite(function, elements, reject);
-                    out.push(Statement::If { condition, accept, reject }, span);
-                }
-                Statement::Switch { selector, mut cases } => {
-                    for case in &mut cases {
-                        case.body = self.rewrite(function, elements, std::mem::take(&mut case.body));
-                    }
-                    out.push(Statement::Switch { selector, cases }, span);
-                }
-                Statement::Loop { body, continuing, break_if } => {
-                    let body = self.rewrite(function, elements, body);
-                    let continuing = self.rewrite(function, elements, continuing);
-                    out.push(Statement::Loop { body, continuing, break_if }, span);
-                }
-                statement if self.zeroes(function, &statement) => {
-                    for &element in elements {
-                        let pointer = Expression::LocalVariable(element);
-                        let pointer = function.expressions.append(pointer, Span::UNDEFINED);
-                        let value = Expression::ZeroValue(self.element);
-                        let value = function.expressions.append(value, Span::UNDEFINED);
-                        out.push(Statement::Store { pointer, value }, span);
-                    }
-                }
-                other => out.push(other, span),
             }
-        }
-        out
+            other => out.push(other, span),
+        });
     }
 }
 

@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 
 use naga::{
     BinaryOperator, Binding, Block, BuiltIn, Expression, Function, FunctionArgument, Handle, Literal, Module,
-    Range, Scalar, Span, Statement, Type, TypeInner,
+    Range, Span, Statement,
 };
 use runtime_core::Result;
 
 use super::import::Imported;
 use crate::analysis::features::has_member_of_subgroups;
 use crate::ir::built_ins::local_index;
+use crate::ir::declare;
 use crate::ir::rebuild::{Change, Rebuild};
 use crate::program::Program;
 
@@ -32,8 +33,7 @@ pub(super) fn replace(
     (size, items): (u32, u32),
     imported: &Imported,
 ) -> Result<()> {
-    let word = Type { name: None, inner: TypeInner::Scalar(Scalar::U32) };
-    let word = module.types.insert(word, Span::UNDEFINED);
+    let word = declare::word(&mut module.types);
     let source = std::mem::take(&mut module.entry_points[entry].function);
     let (mut kept, mut replacements) = (Vec::new(), Vec::new());
     for argument in &source.arguments {

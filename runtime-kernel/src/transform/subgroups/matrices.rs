@@ -168,8 +168,9 @@ pub(super) fn replace(function: &mut Function, calls: &MatrixCalls, imported: &I
     if calls.results.is_empty() && calls.stores.is_empty() {
         return;
     }
-    let body = std::mem::take(&mut function.body);
-    function.body = Replacement { function, calls, imported }.block(body);
+    let mut body = std::mem::take(&mut function.body);
+    Replacement { function, calls, imported }.body(&mut body);
+    function.body = body;
     for (&result, &place) in &calls.results {
         function.expressions[result] = Expression::CallResult(imported.function(place));
     }
@@ -182,21 +183,12 @@ struct Replacement<'a> {
 }
 
 impl Replacement<'_> {
-    fn block(&mut self, block: Block) -> Block {
-        let mut new = Block::with_capacity(block.len());
-        for (mut statement, span) in block.span_into_iter() {
-            match statement {
-                Statement::Emit(range) => self.emit(range, span, &mut new),
-                Statement::CooperativeStore { target, data } => self.store(target, data, span, &mut new),
-                _ => {
-                    for inner in blocks::inner_mut(&mut statement) {
-                        *inner = self.block(std::mem::take(inner));
-                    }
-                    new.push(statement, span);
-                }
-            }
-        }
-        new
+    fn body(&mut self, body: &mut Block) {
+        blocks::rewrite(body, &mut |statement, span, new| match statement {
+            Statement::Emit(range) => self.emit(range, span, new),
+            Statement::CooperativeStore { target, data } => self.store(target, data, span, new),
+            other => new.push(other, span),
+        });
     }
 
     /// The expressions of a range, with calls between them.
