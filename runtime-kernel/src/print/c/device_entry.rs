@@ -7,23 +7,15 @@ use super::invocation::environment::{Environment, Plain};
 use super::invocation::statement::Printer;
 use super::writer::Writer;
 use crate::analysis::features::Feature;
-use crate::analysis::proof::FunctionContext;
 use crate::program::Dialect;
 
 impl Writer<'_> {
     /// Defines entry point `index` and returns its symbol.
     pub(super) fn entry_point(&mut self, index: usize) -> Result<String> {
-        let (module, program) = (self.module(), self.program);
-        let entry = &module.entry_points[index];
-        let info = program.info.get_entry_point(index);
+        let program = self.program;
+        let entry = &program.module.entry_points[index];
         let group_size = program.interfaces[index].group_size;
-        let context = FunctionContext {
-            module,
-            function: &entry.function,
-            info,
-            group_size: Some(group_size),
-            bounds: self.bounds.entry(index),
-        };
+        let context = self.bounds.entry(program, index);
         let mut printer = Printer::new(self, context, Plain { entry: true });
         printer.lines = printer.writer.lines_at(1, |lines| lines.of_entry(index));
         let directive = printer.lines.directive();

@@ -10,7 +10,6 @@ use super::invocation::environment::{Environment, Plain};
 use super::invocation::statement::Printer;
 use super::invocation::unchecked_variant::UncheckedVariant;
 use super::writer::Writer;
-use crate::analysis::proof::FunctionContext;
 use crate::ir::blocks;
 use crate::program::Dialect;
 
@@ -86,13 +85,7 @@ impl<'a> Writer<'a> {
             None => "void".to_owned(),
         };
         let globals = self.parameters(info)?;
-        let context = FunctionContext {
-            module,
-            function,
-            info,
-            group_size: None,
-            bounds: self.bounds.function(handle),
-        };
+        let context = self.bounds.function(self.program, handle);
         let mut printer = Printer::new(self, context, Plain { entry: false });
         printer.lines = printer.writer.lines_at(1, |lines| lines.of_function(handle));
         let directive = printer.lines.directive();
@@ -166,7 +159,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 _ => home.text.into_owned(),
             });
             if self.writer.takes_length(info, variable) {
-                arguments.push(self.environment.length(self.writer, variable).into_owned());
+                arguments.push(self.writer.names.length(variable).to_owned());
             }
         }
         arguments.extend(self.unchecked_flag_of(function));

@@ -68,13 +68,7 @@ pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Resul
     let module = &program.module;
     let point = &module.entry_points[index];
     let function = &point.function;
-    let context = FunctionContext {
-        module,
-        function,
-        info: program.info.get_entry_point(index),
-        group_size: Some(point.workgroup_size),
-        bounds: writer.bounds.entry(index),
-    };
+    let context = writer.bounds.entry(program, index);
     let checks = writer.checks;
     let work_items = program.loops_in(writer.dialect).map(|loops| loops.work_items[index]);
     let counts = work_items.unwrap_or([1; 3]);
@@ -501,7 +495,7 @@ impl Entry<'_, '_, '_> {
         self.loops.push(label.clone());
         self.steps(body)?;
         self.loops.pop();
-        if continues(body) {
+        if body.iter().any(Step::continues) {
             self.line(&[&label, ":;"]);
         }
         self.steps(continuing)?;
@@ -513,14 +507,4 @@ impl Entry<'_, '_, '_> {
         self.close("}");
         Ok(())
     }
-}
-
-/// Whether steps of a loop have a `continue` for it.
-fn continues(steps: &[Step]) -> bool {
-    steps.iter().any(|step| match step {
-        Step::Continue => true,
-        Step::If { accept, reject, .. } => continues(accept) || continues(reject),
-        Step::Switch { cases, .. } => cases.iter().any(|(_, _, steps)| continues(steps)),
-        _ => false,
-    })
 }

@@ -1,6 +1,5 @@
 //! The spelling of names in a host entry point: at group level, or inside a loop over the invocations.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use naga::{
@@ -56,11 +55,7 @@ pub(super) struct HostEnvironment {
     pub(super) assumed: AssumedFacts,
 }
 
-impl HostEnvironment {
-    fn shared(&self, expression: Handle<Expression>) -> bool {
-        self.uniform.contains(&expression)
-    }
-}
+impl HostEnvironment {}
 
 impl LaneArrays {
     /// The expression that reads one invocation's value.
@@ -123,8 +118,8 @@ impl LaneArrays {
 impl Environment for HostEnvironment {
     fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> environment::VariableRef<'a> {
         let text = match self.in_place.get(&variable) {
-            Some(array) => Cow::Owned([array, "[", &self.lane, "]"].concat()),
-            None => Cow::Borrowed(plan.local(variable)),
+            Some(array) => [array, "[", &self.lane, "]"].concat().into(),
+            None => plan.local(variable).into(),
         };
         environment::VariableRef { text, pointer: false }
     }
@@ -136,23 +131,11 @@ impl Environment for HostEnvironment {
     ) -> environment::VariableRef<'a> {
         let pointer =
             matches!(writer.module().global_variables[variable].space, naga::AddressSpace::Storage { .. });
-        environment::VariableRef { text: Cow::Borrowed(writer.names.global(variable)), pointer }
-    }
-
-    fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str> {
-        Cow::Borrowed(writer.names.length(variable))
-    }
-
-    fn argument<'a>(&'a self, plan: &'a Plan, index: u32) -> Cow<'a, str> {
-        Cow::Borrowed(plan.argument(index))
-    }
-
-    fn value<'a>(&'a self, _: Handle<Expression>, name: &'a str) -> Cow<'a, str> {
-        Cow::Borrowed(name)
+        environment::VariableRef { text: writer.names.global(variable).into(), pointer }
     }
 
     fn define(&self, expression: Handle<Expression>, type_name: &str, name: &str, value: &str) -> String {
-        if self.shared(expression) && self.part == Part::Group {
+        if self.uniform.contains(&expression) && self.part == Part::Group {
             return [name, " = ", value, ";"].concat();
         }
         let mut text = ["const ", type_name, " ", name, " = ", value, ";"].concat();

@@ -92,12 +92,11 @@ impl<E: Environment> Printer<'_, '_, E> {
         let name = self.plan.fresh(&self.writer.names, "old");
         self.lines.line(&["const ", scalar_name(scalar), " ", &name, " = ", old, ";"]);
         let type_name = self.writer.resolved_name(&self.context.info[result].ty, self.span(result))?;
-        let mut text = self.writer.dialect.construct(&type_name);
-        text.truncate(text.len() - 1);
         let Some(ty) = self.context.info[result].ty.handle() else {
             return Err(self.unsupported("this compare-exchange", result));
         };
-        text.push_str(&self.writer.composed(ty, vec![name.clone(), format!("{name} == {compare}")])?);
+        let parts = self.writer.composed(ty, vec![name.clone(), format!("{name} == {compare}")])?;
+        let text = self.writer.dialect.compound(&type_name, &parts);
         self.define(result, &text)
     }
 }

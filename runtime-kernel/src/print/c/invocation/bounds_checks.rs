@@ -51,7 +51,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     pub(crate) fn limit_text(&self, limit: Limit, base: Handle<Expression>) -> Result<String> {
         match limit {
             Limit::Constant(length) => Ok(format!("{length}u")),
-            Limit::Runtime(Some(variable)) => Ok(self.environment.length(self.writer, variable).into_owned()),
+            Limit::Runtime(Some(variable)) => Ok(self.writer.names.length(variable).to_owned()),
             Limit::Runtime(None) => Err(self.unsupported("a pointer to a runtime-sized array", base)),
         }
     }

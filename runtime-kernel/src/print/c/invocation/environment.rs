@@ -22,19 +22,12 @@ pub(crate) struct VariableRef<'a> {
 /// How the names in a function are spelled at the place being printed.
 pub(crate) trait Environment {
     /// Where a local variable is.
-    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> VariableRef<'a>;
+    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> VariableRef<'a> {
+        VariableRef { text: plan.local(variable).into(), pointer: false }
+    }
 
     /// A module variable: a storage buffer by pointer, a workgroup, private or immediate variable either way.
     fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> VariableRef<'a>;
-
-    /// The length, a `u32`, of a storage buffer's runtime-sized array.
-    fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str>;
-
-    /// An argument of the function; for an entry point, a built-in value or a structure of them.
-    fn argument<'a>(&'a self, plan: &'a Plan, index: u32) -> Cow<'a, str>;
-
-    /// Reads the named value of `expression`, which is called `name`.
-    fn value<'a>(&'a self, expression: Handle<Expression>, name: &'a str) -> Cow<'a, str>;
 
     /// The statement that defines the named value of `expression`, of type `type_name`, as `value`.
     fn define(&self, expression: Handle<Expression>, type_name: &str, name: &str, value: &str) -> String;
@@ -87,10 +80,6 @@ pub(crate) struct Plain {
 }
 
 impl Environment for Plain {
-    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> VariableRef<'a> {
-        VariableRef { text: plan.local(variable).into(), pointer: false }
-    }
-
     fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> VariableRef<'a> {
         let pointer = match writer.module().global_variables[variable].space {
             AddressSpace::Storage { .. } => true,
@@ -98,18 +87,6 @@ impl Environment for Plain {
             _ => !self.entry,
         };
         VariableRef { text: writer.names.global(variable).into(), pointer }
-    }
-
-    fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str> {
-        writer.names.length(variable).into()
-    }
-
-    fn argument<'a>(&'a self, plan: &'a Plan, index: u32) -> Cow<'a, str> {
-        plan.argument(index).into()
-    }
-
-    fn value<'a>(&'a self, _: Handle<Expression>, name: &'a str) -> Cow<'a, str> {
-        name.into()
     }
 
     fn define(&self, _: Handle<Expression>, type_name: &str, name: &str, value: &str) -> String {

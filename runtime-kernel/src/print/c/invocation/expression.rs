@@ -37,7 +37,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             return Ok(());
         }
         if let Some(name) = self.plan.value(expression) {
-            out.push_str(&self.environment.value(expression, name));
+            out.push_str(name);
             return Ok(());
         }
         self.put_unnamed(out, expression, at_least)
@@ -129,9 +129,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             | Expression::AccessIndex { .. }
             | Expression::GlobalVariable(_)
             | Expression::LocalVariable(_) => self.address(expression),
-            Expression::FunctionArgument(index) => {
-                Ok((self.environment.argument(&self.plan, index).into_owned(), level::PRIMARY))
-            }
+            Expression::FunctionArgument(index) => Ok((self.plan.argument(index).to_owned(), level::PRIMARY)),
             Expression::Load { pointer } => match self.context.function.expressions[pointer] {
                 Expression::LocalVariable(variable) if self.flags.contains_key(&variable) => {
                     Ok(self.flags[&variable].clone())
@@ -139,9 +137,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 _ => self.load(pointer, resolution),
             },
             Expression::ArrayLength(array) => match range::root(self.context, array) {
-                Some(variable) => {
-                    Ok((self.environment.length(self.writer, variable).into_owned(), level::PRIMARY))
-                }
+                Some(variable) => Ok((self.writer.names.length(variable).to_owned(), level::PRIMARY)),
                 None => Err(self.unsupported("the length of this array", expression)),
             },
             Expression::CooperativeLoad { data, .. } => {
@@ -260,11 +256,8 @@ impl<E: Environment> Printer<'_, '_, E> {
             }
         }
         let type_name = self.writer.type_name(ty)?;
-        let mut text = self.writer.dialect.construct(&type_name);
-        // `composed` includes its braces.
-        text.truncate(text.len() - 1);
-        text.push_str(&self.writer.composed(ty, values)?);
-        Ok(text)
+        let parts = self.writer.composed(ty, values)?;
+        Ok(self.writer.dialect.compound(&type_name, &parts))
     }
 
     /// What is known about the right operand of a division or shift.
@@ -333,7 +326,7 @@ impl Writer<'_> {
             let size = shape.size.map_or(0, |size| size as usize);
             let values: Vec<_> =
                 COMPONENTS[..size].iter().map(|part| format!("a.{part} ? b.{part} : c.{part}")).collect();
-            let value = format!("{}{}}}", writer.dialect.construct(&vector), values.join(", "));
+            let value = writer.dialect.made_of(&vector, &values);
             Ok(format!("{vector} {name}({condition} a, {vector} b, {vector} c) {{ return {value}; }}"))
         };
         self.library(format!("{}_select", shape.name()), define).map(Form::call)

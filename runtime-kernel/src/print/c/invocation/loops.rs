@@ -8,6 +8,7 @@ use super::logical::{Logical, unnamed_emits};
 use super::statement::Printer;
 use crate::analysis::proof::trip_count::loop_head;
 use crate::ir::blocks::Skip;
+use crate::ir::operands::used_by;
 use crate::ir::variables::loaded;
 use crate::print::c::form::level;
 use crate::program::Dialect;
@@ -139,25 +140,14 @@ impl<E: Environment> Printer<'_, '_, E> {
         for statement in body.block.iter() {
             let results: Vec<_> = match statement {
                 Statement::Emit(range) => range.clone().collect(),
-                Statement::Call { result, .. } | Statement::Atomic { result, .. } => {
-                    result.iter().copied().collect()
-                }
-                Statement::WorkGroupUniformLoad { result, .. }
-                | Statement::SubgroupBallot { result, .. }
-                | Statement::SubgroupGather { result, .. }
-                | Statement::SubgroupCollectiveOperation { result, .. } => vec![*result],
-                _ => Vec::new(),
+                other => used_by(other).1.into_iter().collect(),
             };
             for expression in results {
                 let Some(name) = self.plan.value(expression) else { continue };
-                let place = self.environment.value(expression, name).into_owned();
-                // If the environment stores the value elsewhere, its storage exists already.
-                if place == name {
-                    let ty = &self.context.info[expression].ty;
-                    let type_name = self.writer.resolved_name(ty, self.span(expression))?;
-                    self.lines.line(&[&type_name, " ", name, ";"]);
-                    self.plan.hoist(expression);
-                }
+                let ty = &self.context.info[expression].ty;
+                let type_name = self.writer.resolved_name(ty, self.span(expression))?;
+                self.lines.line(&[&type_name, " ", name, ";"]);
+                self.plan.hoist(expression);
             }
         }
         Ok(())

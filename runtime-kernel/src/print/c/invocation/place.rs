@@ -95,8 +95,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             Expression::LocalVariable(variable) => self.environment.local(&self.plan, variable),
             Expression::GlobalVariable(variable) => self.environment.global(self.writer, variable),
             Expression::FunctionArgument(index) => {
-                let text = self.environment.argument(&self.plan, index);
-                super::environment::VariableRef { text, pointer: true }
+                super::environment::VariableRef { text: self.plan.argument(index).into(), pointer: true }
             }
             _ => return Err(self.unsupported("this kind of pointer", pointer)),
         };

@@ -5,15 +5,16 @@
 //! reads.
 
 use naga::{
-    AddressSpace, AtomicFunction, Block, Expression, FastHashMap, FastHashSet, GatherMode, Handle,
-    LocalVariable, Statement, TypeInner,
+    AddressSpace, AtomicFunction, Block, Expression, FastHashMap, FastHashSet, Handle, LocalVariable,
+    Statement, TypeInner,
 };
 
 use super::logical;
 use crate::analysis::proof::FunctionContext;
 use crate::analysis::proof::range::{self, Element};
 use crate::analysis::proof::unrolling::{Unroll, unrolled_loops};
-use crate::ir::operands::{is_result, operands};
+use crate::ir::blocks;
+use crate::ir::operands::{is_result, operands, used_by};
 use crate::print::c::names::{LocalNames, Names};
 use crate::print::c::writer::Writer;
 use crate::program::{Checks, Dialect};
@@ -213,20 +214,7 @@ impl<'a> Uses<'a> {
 
     fn statement(&mut self, statement: &Statement, site: Site) {
         match statement {
-            Statement::Block(block) => {
-                self.block(block);
-            }
-            Statement::If { condition, accept, reject } => {
-                self.count(*condition, site, 1);
-                self.block(accept);
-                self.block(reject);
-            }
-            Statement::Switch { selector, cases } => {
-                self.count(*selector, site, 1);
-                for case in cases {
-                    self.block(&case.body);
-                }
-            }
+            Statement::Store { pointer, value } => self.store(*pointer, *value, site),
             Statement::Loop { body, continuing, break_if } => {
                 self.block(body);
                 let block = self.block(continuing);
@@ -234,28 +222,26 @@ impl<'a> Uses<'a> {
                     self.count(*condition, Site::At(block, number(continuing.len())), 1);
                 }
             }
-            Statement::Return { value: Some(value) } => self.count(*value, site, 1),
-            Statement::Store { pointer, value } => self.store(*pointer, *value, site),
-            Statement::Call { arguments, .. } => {
-                for argument in arguments {
-                    self.count(*argument, site, 1);
-                }
-            }
-            // The barriers precede the load.
-            Statement::WorkGroupUniformLoad { pointer, .. } => self.count(*pointer, Site::Several, 1),
-            Statement::Atomic { pointer, fun, value, .. } => {
-                self.count(*pointer, site, 1);
-                self.count(*value, site, 1);
-                if let AtomicFunction::Exchange { compare: Some(compare) } = fun {
+            other => {
+                let (site, times) = match other {
+                    // The barriers precede the load.
+                    Statement::WorkGroupUniformLoad { .. } => (Site::Several, 1),
+                    Statement::SubgroupCollectiveOperation { .. } | Statement::SubgroupGather { .. } => {
+                        (site, REPEATED)
+                    }
+                    _ => (site, 1),
+                };
+                used_by(other).0.into_iter().for_each(|value| self.count(value, site, times));
+                if let Statement::Atomic {
+                    fun: AtomicFunction::Exchange { compare: Some(compare) }, ..
+                } = other
+                {
                     self.count(*compare, site, REPEATED);
                 }
-            }
-            Statement::CooperativeStore { target, data } => {
-                for operand in [*target, data.pointer, data.stride] {
-                    self.count(operand, site, 1);
+                for block in blocks::inner(other) {
+                    self.block(block);
                 }
             }
-            _ => self.subgroup(statement, site),
         }
     }
 
@@ -272,26 +258,6 @@ impl<'a> Uses<'a> {
             }
         }
         self.count(value, site, times);
-    }
-
-    fn subgroup(&mut self, statement: &Statement, site: Site) {
-        match statement {
-            Statement::SubgroupBallot { predicate: Some(predicate), .. } => self.count(*predicate, site, 1),
-            Statement::SubgroupCollectiveOperation { argument, .. } => self.count(*argument, site, REPEATED),
-            Statement::SubgroupGather { mode, argument, .. } => {
-                self.count(*argument, site, REPEATED);
-                match mode {
-                    GatherMode::Broadcast(index)
-                    | GatherMode::Shuffle(index)
-                    | GatherMode::ShuffleDown(index)
-                    | GatherMode::ShuffleUp(index)
-                    | GatherMode::ShuffleXor(index)
-                    | GatherMode::QuadBroadcast(index) => self.count(*index, site, REPEATED),
-                    GatherMode::BroadcastFirst | GatherMode::QuadSwap(_) => {}
-                }
-            }
-            _ => {}
-        }
     }
 
     /// Visits users before their operands: operands precede users in the arena.

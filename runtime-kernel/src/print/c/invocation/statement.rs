@@ -175,7 +175,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
             return Ok(());
         };
         let text = if self.plan.is_hoisted(expression) {
-            [&self.environment.value(expression, name), " = ", value, ";"].concat()
+            [name, " = ", value, ";"].concat()
         } else {
             self.environment.define(expression, &type_name, name, value)
         };

@@ -205,18 +205,7 @@ fn collect_widths(steps: &[Step], widths: &mut BTreeMap<usize, u32>) {
                 row_schedule::leaves(&rows.steps, &mut regions);
                 widths.extend(regions.into_iter().map(|region| (region, rows.width)));
             }
-            Step::If { accept, reject, .. } => {
-                collect_widths(accept, widths);
-                collect_widths(reject, widths);
-            }
-            Step::Switch { cases, .. } => {
-                cases.iter().for_each(|(_, _, steps)| collect_widths(steps, widths));
-            }
-            Step::Loop { body, continuing, .. } => {
-                collect_widths(body, widths);
-                collect_widths(continuing, widths);
-            }
-            _ => {}
+            other => other.inner().for_each(|inner| collect_widths(inner, widths)),
         }
     }
 }

@@ -47,6 +47,52 @@ pub(crate) enum Step {
     Return,
 }
 
+impl Step {
+    /// The lists of steps inside.
+    pub(crate) fn inner(&self) -> impl Iterator<Item = &[Self]> {
+        let (two, cases) = match self {
+            Self::Rows(rows) => ([Some(&rows.steps), None], &[][..]),
+            Self::If { accept: first, reject: second, .. }
+            | Self::Loop { body: first, continuing: second, .. } => ([Some(first), Some(second)], &[][..]),
+            Self::Switch { cases, .. } => ([None; 2], &cases[..]),
+            _ => ([None; 2], &[][..]),
+        };
+        two.into_iter().flatten().chain(cases.iter().map(|(_, _, steps)| steps)).map(Vec::as_slice)
+    }
+
+    /// [`inner`](Self::inner), to be changed.
+    pub(crate) fn inner_mut(&mut self) -> impl Iterator<Item = &mut Vec<Self>> {
+        let (two, cases) = match self {
+            Self::Rows(rows) => ([Some(&mut rows.steps), None], &mut [][..]),
+            Self::If { accept: first, reject: second, .. }
+            | Self::Loop { body: first, continuing: second, .. } => {
+                ([Some(first), Some(second)], &mut [][..])
+            }
+            Self::Switch { cases, .. } => ([None, None], &mut cases[..]),
+            _ => ([None, None], &mut [][..]),
+        };
+        two.into_iter().flatten().chain(cases.iter_mut().map(|(_, _, steps)| steps))
+    }
+
+    /// The condition that chooses among the steps inside, or ends the loop.
+    pub(crate) const fn condition(&self) -> Option<Condition> {
+        match *self {
+            Self::If { condition, .. } | Self::Switch { selector: condition, .. } => Some(condition),
+            Self::Loop { break_if, .. } => break_if,
+            _ => None,
+        }
+    }
+
+    /// Whether it continues the loop around it.
+    pub(crate) fn continues(&self) -> bool {
+        match self {
+            Self::Continue => true,
+            Self::If { .. } | Self::Switch { .. } => self.inner().flatten().any(Self::continues),
+            _ => false,
+        }
+    }
+}
+
 /// Statements of the program with their numbers in the order of the text; an `Emit` may be split into parts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbered {

@@ -6,7 +6,7 @@ use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Stat
 
 use super::regions::Region;
 use crate::ir::blocks;
-use crate::ir::operands::{each_use, operands, result_of};
+use crate::ir::operands::{operands, used_by};
 use crate::ir::variables::{Root, root};
 
 /// Which expressions of a function have names.
@@ -89,13 +89,6 @@ impl<'a> Uses<'a> {
                     self.operands(handle, needs);
                 }
             }
-            Statement::Block(_)
-            | Statement::If { .. }
-            | Statement::Switch { .. }
-            | Statement::Loop { .. } => {
-                blocks::control(statement).into_iter().for_each(|value| self.value(value, needs));
-                blocks::inner(statement).for_each(|block| self.block(block, needs));
-            }
             Statement::Store { pointer, value } => {
                 match self.function.expressions[*pointer] {
                     Expression::LocalVariable(variable) => {
@@ -105,17 +98,14 @@ impl<'a> Uses<'a> {
                 }
                 self.value(*value, needs);
             }
-            other => self.simple(other, needs),
-        }
-    }
-
-    fn simple(&self, statement: &Statement, needs: &mut Needs) {
-        needs.returns |= matches!(statement, Statement::Return { .. });
-        needs.atomics |= matches!(statement, Statement::Atomic { .. } | Statement::Call { .. });
-        let mut statement = statement.clone();
-        each_use(&mut statement, |used| self.written(*used, needs));
-        if let Some(result) = result_of(&mut statement) {
-            needs.defined.insert(*result);
+            other => {
+                needs.returns |= matches!(other, Statement::Return { .. });
+                needs.atomics |= matches!(other, Statement::Atomic { .. } | Statement::Call { .. });
+                let (used, result) = used_by(other);
+                used.into_iter().for_each(|value| self.written(value, needs));
+                needs.defined.extend(result);
+                blocks::inner(other).for_each(|block| self.block(block, needs));
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use super::regions::{Condition, Step, Steps};
 use super::uniform_code::UniformCode;
 use super::uses::{Needs, Uses};
 use crate::ir::blocks;
-use crate::ir::operands::{each_use, operands};
+use crate::ir::operands::{operands, used_by};
 use crate::ir::variables::Root;
 
 /// Where a variable is stored.
@@ -87,40 +87,18 @@ impl VariableStorage {
 
     /// Records the values and arguments that are used at group level.
     fn of_group(&mut self, uses: &Uses<'_>, steps: &[Step]) {
-        let mut needs = Needs::default();
-        let mut condition = |condition: &Condition| {
-            if let Condition::Once(value) = *condition {
+        for step in steps {
+            let mut needs = match step {
+                Step::Once(shared) => uses.of_block(&shared.body),
+                _ => Needs::default(),
+            };
+            if let Some(Condition::Once(value)) = step.condition() {
                 uses.value(value, &mut needs);
             }
-        };
-        let mut blocks = Vec::new();
-        let mut inner: Vec<&[Step]> = Vec::new();
-        for step in steps {
-            match step {
-                Step::Once(shared) => blocks.push(&shared.body),
-                Step::If { condition: c, accept, reject } => {
-                    condition(c);
-                    inner.extend([&accept[..], &reject[..]]);
-                }
-                Step::Switch { selector, cases } => {
-                    condition(selector);
-                    inner.extend(cases.iter().map(|(_, _, steps)| &steps[..]));
-                }
-                Step::Loop { body, continuing, break_if } => {
-                    break_if.iter().for_each(&mut condition);
-                    inner.extend([&body[..], &continuing[..]]);
-                }
-                Step::Rows(rows) => inner.push(&rows.steps[..]),
-                _ => {}
-            }
-        }
-        self.arguments.extend(needs.arguments);
-        for block in blocks {
-            let needs = uses.of_block(block);
             self.uniform.extend(needs.defined);
             self.arguments.extend(needs.arguments);
+            step.inner().for_each(|inner| self.of_group(uses, inner));
         }
-        inner.into_iter().for_each(|steps| self.of_group(uses, steps));
     }
 
     fn of_variables(
@@ -348,16 +326,7 @@ fn uses_variable(
 /// Whether a statement uses a variable. Operands of named values are followed too: this may only err towards storing
 /// the variable.
 fn mentions(function: &Function, statement: &Statement, variable: Handle<LocalVariable>) -> bool {
-    let uses = |expression| uses_variable(function, expression, variable);
-    blocks::within(statement, &mut |statement| match statement {
-        Statement::Emit(_) => false,
-        Statement::Block(_) | Statement::If { .. } | Statement::Switch { .. } | Statement::Loop { .. } => {
-            blocks::control(statement).is_some_and(uses)
-        }
-        simple => {
-            let mut used = false;
-            each_use(&mut simple.clone(), |operand| used |= uses(*operand));
-            used
-        }
+    blocks::within(statement, &mut |statement| {
+        used_by(statement).0.into_iter().any(|value| uses_variable(function, value, variable))
     })
 }

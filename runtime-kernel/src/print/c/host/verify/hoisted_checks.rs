@@ -12,8 +12,8 @@ use naga::{
     Statement, TypeInner,
 };
 
+use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
-use super::{Rule, Verdict, ensure};
 use crate::analysis::proof::trip_count::loop_head;
 use crate::analysis::uniformity::constant;
 use crate::ir::blocks;
@@ -54,7 +54,7 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
 }
 
 fn wrong(what: &str) -> Verdict {
-    ensure(false, Rule::Claim, || what.to_owned())
+    Err(format!("{what}"))
 }
 
 fn note_emitted(block: &Block, found: &mut BTreeSet<Handle<Expression>>) {
@@ -107,9 +107,10 @@ impl Checked<'_, '_, '_> {
                 pending.extend(operands(&function.expressions[value]));
             }
         }
-        ensure(self.checks.values.iter().all(|&value| self.grown(value).is_some()), Rule::Ahead, || {
-            "a value cannot be computed before the loop".to_owned()
-        })
+        ensure!(
+            self.checks.values.iter().all(|&value| self.grown(value).is_some()),
+            "a value cannot be computed before the loop"
+        )
     }
 
     /// Whether a packed sum is all that the body assigns.

@@ -15,8 +15,8 @@ use naga::{
 
 use super::super::schedule::row_facts::RowFacts;
 use super::super::schedule::variable_storage::Storage;
+use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
-use super::{Rule, Verdict, ensure};
 use crate::ir::blocks::{self};
 use crate::ir::operands::operands;
 
@@ -54,7 +54,7 @@ struct Access {
 impl Region<'_, '_, '_> {
     fn verify(&self, region: usize) -> Verdict {
         let body = &self.on.schedule.steps.regions[region].body;
-        let wrong = |what: &str| ensure(false, Rule::Promise, || format!("region {region}: {what}"));
+        let wrong = |what: &str| Err(format!("region {region}: {what}"));
         if self.uses.calls {
             return wrong("a function or an atomic operation may touch anything");
         }

@@ -6,8 +6,8 @@ use naga::{Block, Expression, Handle, LocalVariable, Statement};
 
 use super::super::schedule::regions::{Condition, Step};
 use super::super::schedule::variable_storage::Storage;
-use super::evaluated::{Around, Evaluated, Uses, conditions};
-use super::{Rule, Verdict, ensure};
+use super::Verdict;
+use super::evaluated::{Around, Evaluated, Uses};
 
 /// The users of variables, in step order.
 struct Users {
@@ -17,8 +17,8 @@ struct Users {
 
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     let mut users = Users { regions: Vec::new(), group: BTreeSet::new() };
-    on.all(&mut |step, around| {
-        if let Some(Condition::Once(value)) = conditions(step) {
+    for (step, around) in on.all() {
+        if let Some(Condition::Once(value)) = step.condition() {
             users.group.extend(on.condition(value).variables);
         }
         match step {
@@ -31,7 +31,7 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
             Step::Lanes(region) => users.regions.push((*region, around, on.region(*region))),
             _ => {}
         }
-    });
+    }
     on.function.local_variables.iter().try_for_each(|(variable, _)| self::variable(on, variable, &users))
 }
 
@@ -41,8 +41,7 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
         users.regions.iter().filter(|(_, _, uses)| uses.variables.contains(&variable)).collect();
     let by_group = users.group.contains(&variable);
     let location = storage.variable(variable);
-    let right =
-        |holds: bool| ensure(holds, Rule::Storage, || format!("{variable:?} is used away from {location:?}"));
+    let right = |holds: bool| ensure!(holds, "{variable:?} is used away from {location:?}");
     match location {
         Storage::Nowhere => right(in_regions.is_empty() && !by_group),
         Storage::Group => right(in_regions.iter().all(|(_, _, uses)| !uses.written.contains(&variable))),
@@ -52,9 +51,10 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
             let body = &on.schedule.steps.regions[body];
             let assigned = !repeats || assigned_first(on, &body.body, variable) == Some(true);
             let left = body.agreed.iter().any(|&value| on.condition(value).variables.contains(&variable));
-            ensure(assigned || (!repeats && left), Rule::Storage, || {
-                format!("{variable:?} does not outlive a round of the loop around its region")
-            })
+            ensure!(
+                assigned || (!repeats && left),
+                "{variable:?} does not outlive a round of the loop around its region"
+            )
         }
         Storage::Lanes | Storage::LanesInPlace => {
             right(!by_group)?;
@@ -69,13 +69,13 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
                 [(0, (_, around, _))] => around.depth == 0 && location == Storage::Lanes,
                 _ => false,
             };
-            ensure(once, Rule::Storage, || format!("{variable:?} has no initial value"))?;
+            ensure!(once, "{variable:?} has no initial value")?;
             // Regions copy it in and out according to their recorded needs.
             in_regions.iter().try_for_each(|(region, _, uses)| {
                 let needs = &storage.needs[*region];
                 let recorded = needs.reads.contains(&variable) || needs.writes.contains(&variable);
                 let written = !uses.written.contains(&variable) || needs.writes.contains(&variable);
-                ensure(recorded && written, Rule::Storage, || format!("region {region} loses {variable:?}"))
+                ensure!(recorded && written, "region {region} loses {variable:?}")
             })
         }
     }
