@@ -58,7 +58,7 @@ fn uniform(module: &Module, name: &str) -> Result<Handle<GlobalVariable>> {
 struct Immediate {
     members: Vec<(String, Scalar)>,
     /// The first member of each buffer.
-    firsts: BTreeMap<Handle<GlobalVariable>, usize>,
+    first_elements: BTreeMap<Handle<GlobalVariable>, usize>,
 }
 
 impl Immediate {
@@ -66,7 +66,7 @@ impl Immediate {
         if module.global_variables.iter().any(|(_, variable)| variable.space == AddressSpace::Immediate) {
             return Err("the kernel has a var<immediate>".to_owned());
         }
-        if self.firsts.contains_key(&buffer) {
+        if self.first_elements.contains_key(&buffer) {
             return Ok(());
         }
         let variable = &module.global_variables[buffer];
@@ -76,7 +76,7 @@ impl Immediate {
             return Err(format!("it has more than {MAX_SCALARS} numbers"));
         }
         self.flatten(module, variable.ty, variable.name.as_deref().unwrap_or_default());
-        self.firsts.insert(buffer, first);
+        self.first_elements.insert(buffer, first);
         Ok(())
     }
 
@@ -111,7 +111,7 @@ impl Immediate {
         let variable = declare::immediate(&mut module, ["by_value", "ByValue"], self.members.into_iter());
         declare_columns(&mut module);
         let source = module.clone();
-        let change = Reads { module: &source, variable, firsts: &self.firsts };
+        let change = Reads { module: &source, variable, first_elements: &self.first_elements };
         for function in blocks::functions_mut(&mut module) {
             *function = Rebuild::function(function, &change)?;
         }
@@ -162,7 +162,7 @@ fn scalars(module: &Module, ty: Handle<Type>) -> Option<usize> {
 struct Reads<'a> {
     module: &'a Module,
     variable: Handle<GlobalVariable>,
-    firsts: &'a BTreeMap<Handle<GlobalVariable>, usize>,
+    first_elements: &'a BTreeMap<Handle<GlobalVariable>, usize>,
 }
 
 /// A part of a buffer: its type, and its first number among the scalars.
@@ -191,7 +191,7 @@ struct Path {
 impl Change for Reads<'_> {
     fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
         match new.source.expressions[old] {
-            Expression::GlobalVariable(buffer) if self.firsts.contains_key(&buffer) => {
+            Expression::GlobalVariable(buffer) if self.first_elements.contains_key(&buffer) => {
                 Some(new.append(Expression::GlobalVariable(self.variable)))
             }
             Expression::AccessIndex { .. } | Expression::Access { .. } => {
@@ -219,7 +219,7 @@ impl Reads<'_> {
         let (base, step) = match new.source.expressions[pointer] {
             Expression::GlobalVariable(buffer) => {
                 let ty = self.module.global_variables[buffer].ty;
-                let part = Part { ty, first: *self.firsts.get(&buffer)? };
+                let part = Part { ty, first: *self.first_elements.get(&buffer)? };
                 return Some(Path { root: pointer, part, rest: Vec::new() });
             }
             Expression::AccessIndex { base, index } => (base, Step::Constant(index)),

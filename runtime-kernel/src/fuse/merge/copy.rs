@@ -21,7 +21,7 @@ pub(super) enum ScalarSource {
 
 /// What a tensor of the launch becomes, if its elements are kept in a variable.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kept {
+pub(super) struct PromotedVariable {
     /// The variable, in the new module.
     pub(super) variable: Handle<GlobalVariable>,
     /// If it is an array: the variable with the index of its first element, and the distance of its elements.
@@ -45,7 +45,7 @@ pub(super) struct Copier<'a> {
     /// The immediates of the source and of the new module.
     pub(super) immediates: [Option<Handle<GlobalVariable>>; 2],
     pub(super) scalars: Vec<ScalarSource>,
-    pub(super) kept: FastHashMap<Handle<GlobalVariable>, Kept>,
+    pub(super) promoted: FastHashMap<Handle<GlobalVariable>, PromotedVariable>,
 }
 
 impl<'a> Copier<'a> {
@@ -63,7 +63,7 @@ impl<'a> Copier<'a> {
             functions: FastHashMap::default(),
             immediates: [None; 2],
             scalars: Vec::new(),
-            kept: FastHashMap::default(),
+            promoted: FastHashMap::default(),
         };
         copier.copy_types(into)?;
         copier.copy_constants(into)?;
@@ -154,7 +154,7 @@ impl<'a> Copier<'a> {
             starts: Vec::with_capacity(function.expressions.len()),
             all: Vec::new(),
             immediates: None,
-            kept: FastHashMap::default(),
+            promoted: FastHashMap::default(),
             zeros: FastHashMap::default(),
             arrays: FastHashMap::default(),
         };
@@ -183,7 +183,7 @@ struct FunctionCopy<'f> {
     starts: Vec<usize>,
     all: Vec<Handle<Expression>>,
     immediates: Option<Handle<Expression>>,
-    kept: FastHashMap<Handle<GlobalVariable>, Handle<Expression>>,
+    promoted: FastHashMap<Handle<GlobalVariable>, Handle<Expression>>,
     /// By variable of a promoted tensor: zero of its type.
     zeros: FastHashMap<Handle<Expression>, Handle<Expression>>,
     /// By variable of a promoted tensor that is an array: its first index and the distance of its elements.
@@ -221,12 +221,12 @@ impl FunctionCopy<'_> {
     /// Begins with the variables that replace others: an `Emit` must not contain them.
     fn preamble(&mut self, copier: &Copier<'_>) {
         self.immediates = copier.immediates[1].map(|global| self.append(Expression::GlobalVariable(global)));
-        for (&old, kept) in &copier.kept {
-            let new = self.append(Expression::GlobalVariable(kept.variable));
-            self.kept.insert(old, new);
-            let zero = self.append(Expression::ZeroValue(kept.element));
+        for (&old, promoted) in &copier.promoted {
+            let new = self.append(Expression::GlobalVariable(promoted.variable));
+            self.promoted.insert(old, new);
+            let zero = self.append(Expression::ZeroValue(promoted.element));
             self.zeros.insert(new, zero);
-            if let Some((first, step)) = kept.array {
+            if let Some((first, step)) = promoted.array {
                 let first = self.append(Expression::GlobalVariable(first));
                 let step = self.append(Expression::Literal(Literal::U32(step)));
                 self.arrays.insert(new, [first, step]);
@@ -253,13 +253,15 @@ impl FunctionCopy<'_> {
                 // Only a constant's load is used.
                 self.scalar_pointer(copier.scalars[index as usize])
             }
-            Expression::GlobalVariable(global) if self.kept.contains_key(&global) => Ok(self.kept[&global]),
-            Expression::Access { base, index } if self.kept_in(copier, base).is_some() => {
-                Ok(self.kept_place(base, index))
+            Expression::GlobalVariable(global) if self.promoted.contains_key(&global) => {
+                Ok(self.promoted[&global])
             }
-            Expression::ArrayLength(base) if self.kept_in(copier, base).is_some() => {
-                let kept = self.kept_in(copier, base).map_or(0, |kept| kept.length);
-                self.scalar(ScalarSource::Member(kept))
+            Expression::Access { base, index } if self.promoted_in(copier, base).is_some() => {
+                Ok(self.promoted_place(base, index))
+            }
+            Expression::ArrayLength(base) if self.promoted_in(copier, base).is_some() => {
+                let member = self.promoted_in(copier, base).map_or(0, |promoted| promoted.length);
+                self.scalar(ScalarSource::Member(member))
             }
             Expression::Load { pointer } if self.is_immediates(copier, pointer) => {
                 let immediates = copier.immediates[0].ok_or_else(|| unsupported("scalars"))?;
@@ -272,8 +274,8 @@ impl FunctionCopy<'_> {
                 Expression::AccessIndex { base, index } if self.is_immediates(copier, base) => {
                     self.scalar(copier.scalars[index as usize])
                 }
-                Expression::Access { base, index } => match self.kept_in(copier, base) {
-                    Some(kept) => self.kept_value((base, index, pointer), kept),
+                Expression::Access { base, index } => match self.promoted_in(copier, base) {
+                    Some(promoted) => self.promoted_value((base, index, pointer), promoted),
                     None => self.plain(copier, old, into),
                 },
                 _ => self.plain(copier, old, into),
@@ -283,15 +285,15 @@ impl FunctionCopy<'_> {
     }
 
     /// The variable of a promoted tensor.
-    fn kept_in(&self, copier: &Copier<'_>, base: Handle<Expression>) -> Option<Kept> {
+    fn promoted_in(&self, copier: &Copier<'_>, base: Handle<Expression>) -> Option<PromotedVariable> {
         match self.function.expressions[base] {
-            Expression::GlobalVariable(global) => copier.kept.get(&global).copied(),
+            Expression::GlobalVariable(global) => copier.promoted.get(&global).copied(),
             _ => None,
         }
     }
 
     /// The place of an element of a promoted tensor.
-    fn kept_place(&mut self, base: Handle<Expression>, index: Handle<Expression>) -> Handle<Expression> {
+    fn promoted_place(&mut self, base: Handle<Expression>, index: Handle<Expression>) -> Handle<Expression> {
         let base = self.value(base);
         let Some(&[first, step]) = self.arrays.get(&base) else { return base };
         let index = self.value(index);
@@ -307,17 +309,17 @@ impl FunctionCopy<'_> {
     }
 
     /// The element of a promoted tensor; zero if the index is out of range.
-    fn kept_value(
+    fn promoted_value(
         &mut self,
         (base, index, pointer): (Handle<Expression>, Handle<Expression>, Handle<Expression>),
-        kept: Kept,
+        promoted: PromotedVariable,
     ) -> Result<Handle<Expression>> {
         let pointer = self.value(pointer);
-        let Some(zero) = self.zeros.get(&self.value(base)).copied().filter(|_| kept.is_checked) else {
+        let Some(zero) = self.zeros.get(&self.value(base)).copied().filter(|_| promoted.is_checked) else {
             return Ok(self.append(Expression::Load { pointer }));
         };
         let accept = self.append(Expression::Load { pointer });
-        let right = self.scalar(ScalarSource::Member(kept.length))?;
+        let right = self.scalar(ScalarSource::Member(promoted.length))?;
         let left = self.value(index);
         let left = self.append(Expression::As { expr: left, kind: ScalarKind::Uint, convert: Some(4) });
         let condition = self.append(Expression::Binary { op: BinaryOperator::Less, left, right });

@@ -92,7 +92,8 @@ impl EntryWriter<'_, '_> {
     fn first_indices(&mut self, block: &mut Block) -> Result<()> {
         let promoted = self.merge.promoted;
         for each in promoted {
-            let (Some(array), Some(&[_, first])) = (&each.array, self.merge.kept.get(&each.tensor)) else {
+            let (Some(array), Some(&[_, first])) = (&each.array, self.merge.variables.get(&each.tensor))
+            else {
                 continue;
             };
             let mut value = self.append(Expression::Literal(Literal::U32(array.first.constant)));

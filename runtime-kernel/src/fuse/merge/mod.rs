@@ -9,7 +9,7 @@ use naga::{
 };
 use runtime_core::{DType, Error, FusedArg, FusionArg, FusionRequest, Result};
 
-use self::copy::{Copier, Kept, ScalarSource};
+use self::copy::{Copier, PromotedVariable, ScalarSource};
 use super::kernel::Body;
 use super::linear::Linear;
 use crate::ir::blocks::note_all_calls;
@@ -86,7 +86,7 @@ pub(super) fn merge(
         immediates: None,
         tensors: Vec::new(),
         promoted,
-        kept: FastHashMap::default(),
+        variables: FastHashMap::default(),
     };
     let lengths: Vec<_> = promoted
         .iter()
@@ -129,7 +129,7 @@ struct Merge<'a> {
     tensors: Vec<BoundTensor>,
     promoted: &'a [Promoted],
     /// By tensor: the variable of a promoted one, and the one with the index of its first element.
-    kept: FastHashMap<usize, [Handle<GlobalVariable>; 2]>,
+    variables: FastHashMap<usize, [Handle<GlobalVariable>; 2]>,
 }
 
 impl Merge<'_> {
@@ -266,10 +266,13 @@ impl Merge<'_> {
             let TypeInner::Array { base, .. } = self.module.types[ty].inner else {
                 return Err(Error::unsupported("a promoted tensor that is not an array is not supported"));
             };
-            let [variable, first] = self.kept(&self.promoted[at], (source.name.as_deref(), base))?;
+            let [variable, first] = self.variables_of(&self.promoted[at], (source.name.as_deref(), base))?;
             let Promoted { is_checked, ref array, .. } = self.promoted[at];
             let array = array.as_ref().map(|array| (first, array.step));
-            copier.kept.insert(old, Kept { variable, array, element: base, length: lengths[at], is_checked });
+            copier.promoted.insert(
+                old,
+                PromotedVariable { variable, array, element: base, length: lengths[at], is_checked },
+            );
             return Ok(None);
         }
         let known = self
@@ -296,12 +299,12 @@ impl Merge<'_> {
 
 impl Merge<'_> {
     /// The variables of a promoted tensor with elements of a type.
-    fn kept(
+    fn variables_of(
         &mut self,
         promoted: &Promoted,
         (name, element): (Option<&str>, Handle<Type>),
     ) -> Result<[Handle<GlobalVariable>; 2]> {
-        if let Some(&variables) = self.kept.get(&promoted.tensor) {
+        if let Some(&variables) = self.variables.get(&promoted.tensor) {
             return Ok(variables);
         }
         let name = name.unwrap_or("kept");
@@ -321,7 +324,7 @@ impl Merge<'_> {
                 [self.declare(variable(name, space, ty)), self.declare(first)]
             }
         };
-        self.kept.insert(promoted.tensor, variables);
+        self.variables.insert(promoted.tensor, variables);
         Ok(variables)
     }
 }

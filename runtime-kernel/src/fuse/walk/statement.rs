@@ -109,7 +109,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Notes that a function accesses tensors, nobody knows where.
+    /// Records that the callee accesses these tensors at unknown indices.
     fn call(&mut self, function: Handle<Function>) {
         let uses = &self.body.program.info[function];
         for (argument, tensor) in self.body.interface().tensors.iter().enumerate() {

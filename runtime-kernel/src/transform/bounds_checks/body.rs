@@ -360,8 +360,7 @@ impl<'b, 'p> Body<'b, 'p> {
         self.lone(Statement::Atomic { pointer, fun: AtomicFunction::Max, value, result: None })
     }
 
-    /// Mentions the report variable in the body of an entry point, so that it is among the tensors of each,
-    /// whether or not it proves anything.
+    /// Adds a dead use of the report variable, so that every entry point binds it.
     pub(super) fn with_report_named(&mut self, block: Block) -> Result<Block> {
         let Some(report) = self.checker.report else { return Ok(block) };
         self.nested(|body| {

@@ -6,7 +6,7 @@ use super::*;
 use crate::Specialisation;
 use crate::parse::validate;
 use crate::program::Dialect;
-use crate::test_programs::programs;
+use crate::tests::programs;
 
 /// How each indexed access of a function is treated, in the order of the text: `c` checked, `o` unchecked under a
 /// launch precondition, `p` proven in range.

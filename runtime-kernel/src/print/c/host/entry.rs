@@ -43,7 +43,7 @@ pub(super) struct Entry<'w, 'a, 'p> {
     /// By variable: its arrays over the invocations.
     pub(super) variables: FastHashMap<Handle<naga::LocalVariable>, LaneArrays>,
     /// Names of the uniform values that invocations compute for the group.
-    pub(super) agreed: FastHashMap<Handle<Expression>, String>,
+    pub(super) uniform_values: FastHashMap<Handle<Expression>, String>,
     /// By variable carried through the loops of the current row: its arrays.
     pub(super) carried: FastHashMap<Handle<naga::LocalVariable>, LaneArrays>,
     /// Width of the rows being printed, in invocations.
@@ -85,7 +85,7 @@ pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Resul
         steps: &schedule.steps,
         schedule: &schedule,
         variables: FastHashMap::default(),
-        agreed: FastHashMap::default(),
+        uniform_values: FastHashMap::default(),
         carried: FastHashMap::default(),
         width: size[0],
         row_end: String::new(),
@@ -374,11 +374,11 @@ impl Entry<'_, '_, '_> {
                 self.printer.lines.line(&[&type_name, " ", name, ";"]);
             }
         }
-        for &value in &self.storage.agreed {
+        for &value in &self.storage.from_regions {
             let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
             let name = self.printer.plan.fresh(&self.printer.writer.names, "agreed");
             self.line(&[&type_name, " ", &name, " = 0;"]);
-            self.agreed.insert(value, name);
+            self.uniform_values.insert(value, name);
         }
         for (variable, _) in self.function.local_variables.iter() {
             if self.storage.variable(variable) == Storage::Group {
@@ -470,7 +470,7 @@ impl Entry<'_, '_, '_> {
     fn condition(&mut self, condition: Condition) -> Result<String> {
         match condition {
             Condition::Once(value) => self.printer.value(value),
-            Condition::Agreed(value) => Ok(self.agreed[&value].clone()),
+            Condition::FromRegion(value) => Ok(self.uniform_values[&value].clone()),
         }
     }
 

@@ -161,8 +161,8 @@ impl Environment for HostEnvironment {
         self.assumed.conditions.get(&expression).copied()
     }
 
-    fn moved(&self, access: Handle<Expression>) -> Option<&str> {
-        self.assumed.moved.get(&access).map(String::as_str)
+    fn redirected(&self, access: Handle<Expression>) -> Option<&str> {
+        self.assumed.redirected.get(&access).map(String::as_str)
     }
 
     fn is_ahead(&self, expression: Handle<Expression>) -> bool {

@@ -216,9 +216,9 @@ impl Entry<'_, '_, '_> {
         self.live_in(index)?;
         self.open(if region.skips == Skip::No { "{" } else { "do {" });
         self.printer.block(&region.body)?;
-        for value in &region.agreed {
+        for value in &region.uniform_values {
             let text = self.printer.value(*value)?;
-            let name = self.agreed[value].clone();
+            let name = self.uniform_values[value].clone();
             self.line(&[&name, " = ", &text, ";"]);
         }
         self.close(if region.skips == Skip::No { "}" } else { "} while (0);" });

@@ -44,14 +44,14 @@ impl Entry<'_, '_, '_> {
             let row = self.printer.plan.fresh(&self.printer.writer.names, &format!("{tensor}_row"));
             self.line(&format_args!("{type_name} {row}[{part}] __attribute__((aligned({LINE_BYTES})));"));
             let assumed = &mut self.printer.environment.assumed;
-            let first = assumed.firsts.get(&stream.access).cloned().unwrap_or_default();
+            let first = assumed.first_indices.get(&stream.access).cloned().unwrap_or_default();
             copies.push(format!("stream_({tensor} + {first} + part_, {row}, sizeof {row});"));
-            assumed.moved.insert(stream.access, format!("{row}[x_ - part_]"));
+            assumed.redirected.insert(stream.access, format!("{row}[x_ - part_]"));
         }
         self.copy(index, &format!("for (int x_ = part_; x_ < part_ + {part}; x_++) {{"))?;
         copies.iter().for_each(|copy| self.line(copy));
         self.close("}");
-        self.printer.environment.assumed.moved.clear();
+        self.printer.environment.assumed.redirected.clear();
         self.printer.lines.reopen("} else {");
         self.copy(index, open)?;
         self.close("}");

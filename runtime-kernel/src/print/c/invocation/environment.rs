@@ -47,7 +47,7 @@ pub(crate) trait Environment {
     }
 
     /// The lvalue that replaces an access here.
-    fn moved(&self, _: Handle<Expression>) -> Option<&str> {
+    fn redirected(&self, _: Handle<Expression>) -> Option<&str> {
         None
     }
 

@@ -105,7 +105,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     fn accessed(&mut self, element: Element) -> Result<Place> {
         let Element { access, base, index, known } = element;
-        if let Some(text) = self.environment.moved(access) {
+        if let Some(text) = self.environment.redirected(access) {
             let text = text.to_owned();
             return Ok(Place { text, pointer: false, conditions: Vec::new(), component: None });
         }

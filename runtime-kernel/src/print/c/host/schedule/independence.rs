@@ -72,22 +72,22 @@ impl Analysis<'_, '_> {
             region: index,
             accesses: Vec::new(),
             seen: FastHashSet::default(),
-            good: true,
+            vectorises: true,
         };
         let region = &self.steps.regions[index];
         finder.block(&region.body, false);
-        region.agreed.iter().for_each(|&value| finder.value(value, false));
+        region.uniform_values.iter().for_each(|&value| finder.value(value, false));
         // A call may access any memory.
         !self.storage.needs[index].atomics
-            && finder.good
+            && finder.vectorises
             && finder.accesses.len() <= MAX_ACCESSES
             && self.are_independent(&finder.accesses, row_facts)
     }
 
     /// Takes one step from the comparison budget; `false` if it is exhausted.
     fn has_budget(&self) -> bool {
-        let left = self.patience.get();
-        self.patience.set(left.saturating_sub(1));
+        let left = self.comparison_budget.get();
+        self.comparison_budget.set(left.saturating_sub(1));
         left > 0
     }
 
@@ -328,7 +328,7 @@ struct Finder<'f, 'p, 'a> {
     accesses: Vec<MemoryAccess>,
     seen: FastHashSet<Handle<Expression>>,
     /// Whether no array in the loop's body prevents the pragma.
-    good: bool,
+    vectorises: bool,
 }
 
 impl Finder<'_, '_, '_> {
@@ -348,10 +348,10 @@ impl Finder<'_, '_, '_> {
                 Statement::Call { arguments, .. } => {
                     for &argument in arguments {
                         self.value(argument, looped);
-                        self.good &= !self.analysis.context.is_pointer(argument);
+                        self.vectorises &= !self.analysis.context.is_pointer(argument);
                     }
                 }
-                Statement::Atomic { .. } => self.good = false,
+                Statement::Atomic { .. } => self.vectorises = false,
                 other => {
                     let looped = looped || matches!(other, Statement::Loop { .. });
                     blocks::control(other).into_iter().for_each(|value| self.value(value, looped));
@@ -376,7 +376,7 @@ impl Finder<'_, '_, '_> {
                 self.chain(pointer, looped);
                 self.access(MemoryAccess { pointer, load: Some(value), value: None, looped });
             }
-            Expression::Access { base, .. } if self.is_array_of_the_body(base) => self.good = false,
+            Expression::Access { base, .. } if self.is_array_of_the_body(base) => self.vectorises = false,
             ref other => operands(other).for_each(|operand| self.value(operand, looped)),
         }
     }
@@ -419,7 +419,7 @@ impl Finder<'_, '_, '_> {
                 Storage::LanesInPlace => self.accesses.push(access),
                 Storage::Body(_) if self.is_indexed(access.pointer) => {
                     let written = analysis.storage.needs[self.region].writes.contains(&variable);
-                    self.good &= !written;
+                    self.vectorises &= !written;
                 }
                 _ => {}
             },
@@ -427,7 +427,7 @@ impl Finder<'_, '_, '_> {
                 AddressSpace::WorkGroup | AddressSpace::Storage { .. } => self.accesses.push(access),
                 _ => {}
             },
-            Root::Argument => self.good = false,
+            Root::Argument => self.vectorises = false,
         }
     }
 

@@ -86,7 +86,7 @@ pub(crate) struct Analysis<'p, 'a> {
     pub(crate) steps: &'p Steps,
     pub(crate) storage: &'p VariableStorage,
     /// The remaining budget for comparing accesses, which hostile code would otherwise exhaust.
-    pub(crate) patience: std::cell::Cell<u32>,
+    pub(crate) comparison_budget: std::cell::Cell<u32>,
 }
 
 /// Budget for comparing accesses of an entry point; the kernels of this repository take a few thousand steps.
@@ -137,7 +137,7 @@ impl Schedule {
             uniformity: &uniformity,
             steps: &steps,
             storage: &storage,
-            patience: std::cell::Cell::new(COMPARISON_BUDGET),
+            comparison_budget: std::cell::Cell::new(COMPARISON_BUDGET),
         };
         let mut widths = BTreeMap::new();
         collect_widths(&steps.steps, &mut widths);

@@ -118,7 +118,7 @@ pub(crate) enum Condition {
     /// Computed at its use.
     Once(Handle<Expression>),
     /// Computed by the invocations of the preceding region, which all agree.
-    Agreed(Handle<Expression>),
+    FromRegion(Handle<Expression>),
 }
 
 /// Code that runs for every invocation between two cuts.
@@ -128,7 +128,7 @@ pub(crate) struct Region {
     /// The numbers of its statements.
     pub(crate) numbers: Vec<u32>,
     /// Uniform values that it computes for the group.
-    pub(crate) agreed: Vec<Handle<Expression>>,
+    pub(crate) uniform_values: Vec<Handle<Expression>>,
     /// Whether it is inside a uniform loop.
     pub(crate) repeats: bool,
     /// How far some invocations jump ahead, past the following region.
@@ -195,7 +195,7 @@ struct RegionBuilder<'c> {
 impl RegionBuilder<'_> {
     /// Ends the pending region.
     fn flush(&mut self, steps: &mut Vec<Step>) {
-        if self.pending.body.is_empty() && self.pending.agreed.is_empty() {
+        if self.pending.body.is_empty() && self.pending.uniform_values.is_empty() {
             return;
         }
         let mut region = std::mem::take(&mut self.pending);
@@ -213,7 +213,7 @@ impl RegionBuilder<'_> {
         let (needs, known) = &mut self.pending_needs;
         self.pending.body[*known..].iter().for_each(|statement| self.uses.statement(statement, needs));
         *known = self.pending.body.len();
-        self.pending.agreed.iter().for_each(|&value| self.uses.value(value, needs));
+        self.pending.uniform_values.iter().for_each(|&value| self.uses.value(value, needs));
         needs.reads.contains(&variable)
     }
 
@@ -337,9 +337,9 @@ impl RegionBuilder<'_> {
             self.flush(steps);
             return Condition::Once(condition);
         }
-        self.pending.agreed.push(condition);
+        self.pending.uniform_values.push(condition);
         self.flush(steps);
-        Condition::Agreed(condition)
+        Condition::FromRegion(condition)
     }
 
     /// Uniform control flow.

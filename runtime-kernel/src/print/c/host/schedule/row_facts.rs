@@ -36,9 +36,9 @@ pub(crate) struct AssumedFacts {
     /// Accesses that are in range, with their index in 64 bits.
     pub(crate) indices: FastHashMap<Handle<Expression>, String>,
     /// Their index at the first invocation of the row.
-    pub(crate) firsts: FastHashMap<Handle<Expression>, String>,
+    pub(crate) first_indices: FastHashMap<Handle<Expression>, String>,
     /// Accesses that are redirected in this copy.
-    pub(crate) moved: FastHashMap<Handle<Expression>, String>,
+    pub(crate) redirected: FastHashMap<Handle<Expression>, String>,
 }
 
 /// A comparison of integers that are linear along x.
@@ -154,7 +154,7 @@ impl Finder<'_, '_, '_> {
         });
         statements == 1
             && !kept
-            && region.agreed.is_empty()
+            && region.uniform_values.is_empty()
             && region.skips == Skip::No
             && storage.initialised[self.region].is_empty()
     }

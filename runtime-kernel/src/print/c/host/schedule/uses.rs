@@ -54,7 +54,7 @@ impl<'a> Uses<'a> {
 
     pub(crate) fn of_region(&self, region: &Region) -> Needs {
         let mut needs = self.of_block(&region.body);
-        region.agreed.iter().for_each(|&value| self.value(value, &mut needs));
+        region.uniform_values.iter().for_each(|&value| self.value(value, &mut needs));
         needs
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct VariableStorage {
     /// Values stored per invocation for other regions.
     pub(crate) kept: BTreeSet<Handle<Expression>>,
     /// Uniform values that invocations compute for the group.
-    pub(crate) agreed: BTreeSet<Handle<Expression>>,
+    pub(crate) from_regions: BTreeSet<Handle<Expression>>,
     /// By region: its inputs and outputs.
     pub(crate) needs: Vec<Needs>,
     /// By region: values that it recomputes, in order.
@@ -67,7 +67,11 @@ impl VariableStorage {
             variables: vec![Storage::Nowhere; function.local_variables.len()],
             uniform: BTreeSet::new(),
             kept: BTreeSet::new(),
-            agreed: steps.regions.iter().flat_map(|region| region.agreed.iter().copied()).collect(),
+            from_regions: steps
+                .regions
+                .iter()
+                .flat_map(|region| region.uniform_values.iter().copied())
+                .collect(),
             recomputed: vec![BTreeSet::new(); needs.len()],
             initialised: vec![BTreeSet::new(); needs.len()],
             early: BTreeSet::new(),

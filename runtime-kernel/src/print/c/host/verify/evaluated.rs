@@ -51,7 +51,7 @@ impl<'v, 'a> Evaluated<'v, 'a> {
         let mut uses = Uses::default();
         let region = &self.schedule.steps.regions[index];
         self.block(&region.body, &mut uses);
-        region.agreed.iter().for_each(|&value| self.value(value, &mut uses));
+        region.uniform_values.iter().for_each(|&value| self.value(value, &mut uses));
         uses
     }
 

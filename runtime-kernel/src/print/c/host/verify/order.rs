@@ -217,9 +217,9 @@ impl Walk<'_, '_, '_> {
         let same = |ours: Handle<Expression>, condition: Condition| {
             let (theirs, agreed) = match condition {
                 Condition::Once(value) => (value, true),
-                Condition::Agreed(value) => {
+                Condition::FromRegion(value) => {
                     let regions = &self.on.schedule.steps.regions;
-                    (value, last.is_some_and(|last| regions[last].agreed.contains(&value)))
+                    (value, last.is_some_and(|last| regions[last].uniform_values.contains(&value)))
                 }
             };
             ensure!(ours == theirs, "statement {number} has another condition")?;
@@ -278,9 +278,9 @@ impl Walk<'_, '_, '_> {
     ) -> Verdict {
         let good = match condition {
             Condition::Once(value) => value == ours,
-            Condition::Agreed(value) => {
+            Condition::FromRegion(value) => {
                 let regions = &walk.on.schedule.steps.regions;
-                value == ours && last.is_some_and(|last| regions[last].agreed.contains(&value))
+                value == ours && last.is_some_and(|last| regions[last].uniform_values.contains(&value))
             }
         };
         ensure!(good, "no item computes the end of loop {number}")

@@ -16,7 +16,7 @@ use crate::parse::specialise::Specialisation;
 use crate::print::c::invocation::plan::Plan;
 use crate::print::c::writer::Writer;
 use crate::program::{Checks, Dialect, Program};
-use crate::test_programs::programs;
+use crate::tests::programs;
 
 fn parsed(code: &str) -> Program {
     Program::parse(code, "broken.wgsl", &Specialisation::default()).expect(code)

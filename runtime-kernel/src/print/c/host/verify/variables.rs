@@ -50,7 +50,8 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
             let repeats = in_regions.iter().any(|(_, around, _)| around.looped);
             let body = &on.schedule.steps.regions[body];
             let assigned = !repeats || assigned_first(on, &body.body, variable) == Some(true);
-            let left = body.agreed.iter().any(|&value| on.condition(value).variables.contains(&variable));
+            let left =
+                body.uniform_values.iter().any(|&value| on.condition(value).variables.contains(&variable));
             ensure!(
                 assigned || (!repeats && left),
                 "{variable:?} does not outlive a round of the loop around its region"
