@@ -46,7 +46,7 @@ impl<'a> Planner<'a> {
                 self.keep(&users, (tensor, described.promotion), (run.first, end), &mut promotions);
             }
         }
-        kept
+        promotions
     }
 
     /// The launches that use a tensor; none if some of them are not in the run.

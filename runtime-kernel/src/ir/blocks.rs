@@ -1,6 +1,8 @@
 //! Walks over functions, nested blocks, barriers in them, and jumps out of them.
 
-use naga::{Block, Expression, Function, Handle, Module, Span, Statement};
+use naga::{Block, Expression, Function, Module, Span, Statement};
+
+use crate::ir::Value;
 
 /// All functions of a module, entry points last.
 pub(crate) fn functions(module: &Module) -> impl Iterator<Item = &Function> {
@@ -41,7 +43,7 @@ pub(crate) fn inner_mut(statement: &mut Statement) -> impl Iterator<Item = &mut 
 }
 
 /// The value by which a statement selects one of its blocks, or leaves them.
-pub(crate) const fn control(statement: &Statement) -> Option<Handle<Expression>> {
+pub(crate) const fn control(statement: &Statement) -> Option<Value> {
     match *statement {
         Statement::If { condition, .. } => Some(condition),
         Statement::Switch { selector, .. } => Some(selector),

@@ -5,6 +5,8 @@ use naga::{
     TypeInner, UniqueArena,
 };
 
+use crate::ir::Global;
+
 /// A type without a name.
 pub(crate) fn ty(types: &mut UniqueArena<Type>, inner: TypeInner) -> Handle<Type> {
     types.insert(Type { name: None, inner }, Span::UNDEFINED)
@@ -32,7 +34,7 @@ pub(crate) fn immediate(
     module: &mut Module,
     [name, type_name]: [&str; 2],
     scalars: impl Iterator<Item = (String, Scalar)>,
-) -> Handle<GlobalVariable> {
+) -> Global {
     let (mut end, mut members) = (0_u32, Vec::new());
     for (name, scalar) in scalars {
         let (ty, width) = (ty(&mut module.types, TypeInner::Scalar(scalar)), u32::from(scalar.width));

@@ -9,3 +9,14 @@ pub(crate) mod half_bits;
 pub(crate) mod operands;
 pub(crate) mod rebuild;
 pub(crate) mod variables;
+
+use naga::{Expression, GlobalVariable, Handle, LocalVariable};
+
+/// A value or pointer of a function.
+pub(crate) type Value = Handle<Expression>;
+
+/// A variable of a function.
+pub(crate) type Local = Handle<LocalVariable>;
+
+/// A variable of a module.
+pub(crate) type Global = Handle<GlobalVariable>;

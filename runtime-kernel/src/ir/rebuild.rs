@@ -1,12 +1,13 @@
 //! Rebuilds a function with some expressions replaced, or a module with other functions.
 
 use naga::{
-    Arena, Block, EntryPoint, Expression, Function, Handle, Module, Range, Span, Statement, Type, UniqueArena,
+    Arena, Block, EntryPoint, Expression, Function, Module, Range, Span, Statement, Type, UniqueArena,
 };
 use runtime_core::{Error, Result};
 
 use super::blocks::inner_mut;
 use super::operands::{each_operand, each_use, result_of};
+use crate::ir::Value;
 
 /// A module with the constants and variables of another, and other functions.
 pub(crate) fn with_functions(
@@ -49,7 +50,7 @@ pub(crate) fn with_function(point: &EntryPoint, function: Function) -> EntryPoin
 pub(crate) trait Change {
     /// Appends the replacement of an expression of the source, and returns the expression that holds its value;
     /// `None` if it stays as it is.
-    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>>;
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Value) -> Option<Value>;
 }
 
 /// A function being rebuilt.
@@ -57,7 +58,7 @@ pub(crate) struct Rebuild<'a> {
     pub(crate) source: &'a Function,
     expressions: Arena<Expression>,
     /// By expression of the source: the first expression that replaces it, and the one that holds its value.
-    places: Vec<(Handle<Expression>, Handle<Expression>)>,
+    places: Vec<(Value, Value)>,
     span: Span,
 }
 
@@ -82,16 +83,16 @@ impl<'a> Rebuild<'a> {
     }
 
     /// The new expression for one of the source.
-    pub(crate) fn value(&self, old: Handle<Expression>) -> Handle<Expression> {
+    pub(crate) fn value(&self, old: Value) -> Value {
         self.places[old.index()].1
     }
 
     /// Appends an expression whose operands belong to the new function.
-    pub(crate) fn append(&mut self, expression: Expression) -> Handle<Expression> {
+    pub(crate) fn append(&mut self, expression: Expression) -> Value {
         self.expressions.append(expression, self.span)
     }
 
-    fn copy(&mut self, old: &Expression) -> Result<Handle<Expression>> {
+    fn copy(&mut self, old: &Expression) -> Result<Value> {
         let mut expression = old.clone();
         match each_operand(&mut expression, |operand| self.renew(operand)) {
             true => Ok(self.append(expression)),
@@ -113,7 +114,7 @@ impl<'a> Rebuild<'a> {
         function
     }
 
-    fn renew(&self, handle: &mut Handle<Expression>) {
+    fn renew(&self, handle: &mut Value) {
         *handle = self.value(*handle);
     }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use naga::valid::ModuleInfo;
-use naga::{AddressSpace, ArraySize, Expression, GlobalVariable, Handle, Module, Scalar, Type, TypeInner};
+use naga::{AddressSpace, ArraySize, Expression, Handle, Module, Scalar, Type, TypeInner};
 use runtime_core::{Error, Result, did_you_mean};
 
 use super::diagnostics::place;
 use super::validate_again;
 use crate::ir::rebuild::{Change, Rebuild};
-use crate::ir::{blocks, declare};
+use crate::ir::{Global, Value, blocks, declare};
 
 /// More numbers are not a plain structure, and push constants hold no more everywhere.
 const MAX_SCALARS: usize = 64;
@@ -41,7 +41,7 @@ pub(crate) fn pass(
     Ok((module, info))
 }
 
-fn uniform(module: &Module, name: &str) -> Result<Handle<GlobalVariable>> {
+fn uniform(module: &Module, name: &str) -> Result<Global> {
     let all = || module.global_variables.iter().filter(|(_, v)| v.space == AddressSpace::Uniform);
     let found = all().find(|(_, variable)| variable.name.as_deref() == Some(name));
     found.map(|(handle, _)| handle).ok_or_else(|| {
@@ -58,11 +58,11 @@ fn uniform(module: &Module, name: &str) -> Result<Handle<GlobalVariable>> {
 struct Immediate {
     members: Vec<(String, Scalar)>,
     /// The first member of each buffer.
-    first_elements: BTreeMap<Handle<GlobalVariable>, usize>,
+    first_elements: BTreeMap<Global, usize>,
 }
 
 impl Immediate {
-    fn add(&mut self, module: &Module, buffer: Handle<GlobalVariable>) -> std::result::Result<(), String> {
+    fn add(&mut self, module: &Module, buffer: Global) -> std::result::Result<(), String> {
         if module.global_variables.iter().any(|(_, variable)| variable.space == AddressSpace::Immediate) {
             return Err("the kernel has a var<immediate>".to_owned());
         }
@@ -161,8 +161,8 @@ fn scalars(module: &Module, ty: Handle<Type>) -> Option<usize> {
 /// Replaces what reads the buffers by what reads the scalars.
 struct Reads<'a> {
     module: &'a Module,
-    variable: Handle<GlobalVariable>,
-    first_elements: &'a BTreeMap<Handle<GlobalVariable>, usize>,
+    variable: Global,
+    first_elements: &'a BTreeMap<Global, usize>,
 }
 
 /// A part of a buffer: its type, and its first number among the scalars.
@@ -176,20 +176,20 @@ struct Part {
 #[derive(Clone, Copy)]
 enum Step {
     Constant(u32),
-    Computed(Handle<Expression>),
+    Computed(Value),
 }
 
 /// Where a pointer leads.
 struct Path {
     /// The expression of the buffer.
-    root: Handle<Expression>,
+    root: Value,
     /// The part up to the first computed step, and the steps from there.
     part: Part,
     rest: Vec<Step>,
 }
 
 impl Change for Reads<'_> {
-    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Value) -> Option<Value> {
         match new.source.expressions[old] {
             Expression::GlobalVariable(buffer) if self.first_elements.contains_key(&buffer) => {
                 Some(new.append(Expression::GlobalVariable(self.variable)))
@@ -215,7 +215,7 @@ impl Change for Reads<'_> {
 }
 
 impl Reads<'_> {
-    fn path(&self, new: &Rebuild<'_>, pointer: Handle<Expression>) -> Option<Path> {
+    fn path(&self, new: &Rebuild<'_>, pointer: Value) -> Option<Path> {
         let (base, step) = match new.source.expressions[pointer] {
             Expression::GlobalVariable(buffer) => {
                 let ty = self.module.global_variables[buffer].ty;
@@ -254,14 +254,14 @@ impl Reads<'_> {
         }
     }
 
-    fn pointer(&self, new: &mut Rebuild<'_>, path: &Path, scalar: usize) -> Handle<Expression> {
+    fn pointer(&self, new: &mut Rebuild<'_>, path: &Path, scalar: usize) -> Value {
         let base = new.value(path.root);
         let index = u32::try_from(scalar).unwrap_or(u32::MAX);
         new.append(Expression::AccessIndex { base, index })
     }
 
     /// Reads a part, number by number.
-    fn value(&self, new: &mut Rebuild<'_>, path: &Path, part: Part) -> Handle<Expression> {
+    fn value(&self, new: &mut Rebuild<'_>, path: &Path, part: Part) -> Value {
         let inner = &self.module.types[part.ty].inner;
         let components = match inner {
             TypeInner::Scalar(_) => {
@@ -282,7 +282,7 @@ impl Reads<'_> {
         of: Part,
         inner: &TypeInner,
         index: usize,
-    ) -> Handle<Expression> {
+    ) -> Value {
         let part = match *inner {
             TypeInner::Vector { scalar, .. } => {
                 Part { ty: self.find(&TypeInner::Scalar(scalar)), first: of.first + index }

@@ -13,7 +13,7 @@ use naga::{
 };
 
 use crate::ir::rebuild::{Change, Rebuild};
-use crate::ir::{blocks, declare};
+use crate::ir::{Global, Value, blocks, declare};
 
 /// Expressions of the copies with pointers.
 const MAX_COPIED_EXPRESSIONS: usize = 50_000;
@@ -31,7 +31,7 @@ enum Step {
 /// What an argument points to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Target {
-    variable: Handle<GlobalVariable>,
+    variable: Global,
     steps: Vec<Step>,
 }
 
@@ -200,8 +200,8 @@ impl Copies {
         &mut self,
         function: &Function,
         called: Handle<Function>,
-        arguments: &[Handle<Expression>],
-    ) -> Result<(Targets, Vec<Handle<Expression>>), Failure> {
+        arguments: &[Value],
+    ) -> Result<(Targets, Vec<Value>), Failure> {
         let (mut targets, mut new) = (Vec::new(), Vec::new());
         for (at, &argument) in arguments.iter().enumerate() {
             let declared = self.module.functions[called].arguments.get(at);
@@ -218,11 +218,7 @@ impl Copies {
     }
 
     /// What a pointer is to, and the indices on the way.
-    fn target(
-        &mut self,
-        function: &Function,
-        pointer: Handle<Expression>,
-    ) -> Option<(Target, Vec<Handle<Expression>>)> {
+    fn target(&mut self, function: &Function, pointer: Value) -> Option<(Target, Vec<Value>)> {
         let (mut steps, mut indices) = (Vec::new(), Vec::new());
         let mut part = pointer;
         loop {
@@ -246,7 +242,7 @@ impl Copies {
         }
     }
 
-    fn index_type(&mut self, function: &Function, index: Handle<Expression>) -> Option<Handle<Type>> {
+    fn index_type(&mut self, function: &Function, index: Value) -> Option<Handle<Type>> {
         let mut types = Typifier::new();
         let context =
             ResolveContext::with_locals(&self.module, &function.local_variables, &function.arguments);
@@ -265,7 +261,7 @@ impl Copies {
 fn renew_calls(
     block: &mut Block,
     expressions: &mut Arena<Expression>,
-    made: &mut impl Iterator<Item = (Handle<Function>, Vec<Handle<Expression>>)>,
+    made: &mut impl Iterator<Item = (Handle<Function>, Vec<Value>)>,
 ) {
     for statement in block.iter_mut() {
         if let Statement::Call { function, arguments, result } = statement
@@ -310,7 +306,7 @@ impl<'a> Arguments<'a> {
 }
 
 impl Change for Arguments<'_> {
-    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Value) -> Option<Value> {
         let Expression::FunctionArgument(argument) = new.source.expressions[old] else { return None };
         let argument = argument as usize;
         let place = *self.places.get(argument)?;
@@ -323,7 +319,7 @@ impl Change for Arguments<'_> {
         let indices: Vec<_> =
             (place..place + count).map(|place| new.append(Expression::FunctionArgument(place))).collect();
         let mut indices = indices.into_iter();
-        let mut ends: Option<[Handle<Expression>; 2]> = None;
+        let mut ends: Option<[Value; 2]> = None;
         let mut base = variable;
         for step in &target.steps {
             base = new.append(match step {

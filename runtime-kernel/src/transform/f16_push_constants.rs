@@ -4,13 +4,12 @@
 //! The bytes stay where they are; only the way the kernel reads them changes.
 
 use naga::{
-    AddressSpace, Expression, GlobalVariable, Handle, MathFunction, Module, Scalar, ScalarKind, StructMember,
-    Type, TypeInner,
+    AddressSpace, Expression, Handle, MathFunction, Module, Scalar, ScalarKind, StructMember, Type, TypeInner,
 };
 use runtime_core::Result;
 
 use crate::ir::rebuild::{Change, Rebuild};
-use crate::ir::{blocks, declare};
+use crate::ir::{Global, Value, blocks, declare};
 
 /// The location of a struct member after packing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +22,7 @@ enum Place {
 
 /// An immediate variable with f16 members.
 struct Packed {
-    variable: Handle<GlobalVariable>,
+    variable: Global,
     /// The struct as declared in the text.
     ty: Handle<Type>,
     places: Vec<Place>,
@@ -72,7 +71,7 @@ fn places(module: &Module, members: &[StructMember], word: Handle<Type>) -> (Vec
 }
 
 impl Change for Packed {
-    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Value) -> Option<Value> {
         match new.source.expressions[old] {
             Expression::AccessIndex { base, index } if self.is_variable(new, base) => {
                 let (Place::Whole(index) | Place::Half { word: index, .. }) = self.places[index as usize];
@@ -92,12 +91,12 @@ impl Change for Packed {
 }
 
 impl Packed {
-    fn is_variable(&self, new: &Rebuild<'_>, handle: Handle<Expression>) -> bool {
+    fn is_variable(&self, new: &Rebuild<'_>, handle: Value) -> bool {
         matches!(new.source.expressions[handle], Expression::GlobalVariable(global) if global == self.variable)
     }
 
     /// The half of a word that `pointer` leads to; `None` if it leads to something else.
-    fn half(&self, new: &Rebuild<'_>, pointer: Handle<Expression>) -> Option<u32> {
+    fn half(&self, new: &Rebuild<'_>, pointer: Value) -> Option<u32> {
         match new.source.expressions[pointer] {
             Expression::AccessIndex { base, index } if self.is_variable(new, base) => {
                 match self.places[index as usize] {
@@ -110,7 +109,7 @@ impl Packed {
     }
 
     /// The whole struct, loaded at once.
-    fn whole(&self, new: &mut Rebuild<'_>, pointer: Handle<Expression>) -> Handle<Expression> {
+    fn whole(&self, new: &mut Rebuild<'_>, pointer: Value) -> Value {
         let pointer = new.value(pointer);
         let base = new.append(Expression::Load { pointer });
         let mut components = Vec::with_capacity(self.places.len());
@@ -127,7 +126,7 @@ impl Packed {
     }
 }
 
-fn unpack(new: &mut Rebuild<'_>, word: Handle<Expression>, half: u32) -> Handle<Expression> {
+fn unpack(new: &mut Rebuild<'_>, word: Value, half: u32) -> Value {
     let fun = MathFunction::Unpack2x16float;
     let base = new.append(Expression::Math { fun, arg: word, arg1: None, arg2: None, arg3: None });
     let expr = new.append(Expression::AccessIndex { base, index: half });

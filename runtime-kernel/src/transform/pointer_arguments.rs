@@ -12,7 +12,7 @@ use naga::{
 };
 use runtime_core::Result;
 
-use crate::ir::{blocks, declare};
+use crate::ir::{Value, blocks, declare};
 use crate::program::Program;
 
 /// Which pointers are copied.
@@ -59,7 +59,7 @@ fn has_call(module: &Module, function: &Function, parts: Parts) -> bool {
 
 impl Parts {
     /// Whether a pointer may be of this kind.
-    fn contain(self, function: &Function, argument: Handle<Expression>) -> bool {
+    fn contain(self, function: &Function, argument: Value) -> bool {
         match function.expressions[argument] {
             Expression::Access { .. } => true,
             Expression::AccessIndex { base, .. } => self == Self::All || self.contain(function, base),
@@ -92,7 +92,7 @@ fn writes(module: &Module) -> Vec<Vec<bool>> {
 }
 
 /// The argument that a pointer is derived from.
-fn argument(function: &Function, pointer: Handle<Expression>) -> Option<usize> {
+fn argument(function: &Function, pointer: Value) -> Option<usize> {
     match function.expressions[pointer] {
         Expression::FunctionArgument(index) => Some(index as usize),
         Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => argument(function, base),
@@ -135,9 +135,9 @@ impl<'a> Copies<'a> {
     fn arguments(
         &mut self,
         function: Handle<Function>,
-        arguments: &mut [Handle<Expression>],
+        arguments: &mut [Value],
         out: &mut Block,
-    ) -> Vec<[Handle<Expression>; 2]> {
+    ) -> Vec<[Value; 2]> {
         let mut stores = Vec::new();
         for (place, argument) in arguments.iter_mut().enumerate() {
             let original = *argument;
@@ -167,7 +167,7 @@ impl<'a> Copies<'a> {
     }
 
     /// `*to = *from;`
-    fn assign(&mut self, from: Handle<Expression>, to: Handle<Expression>, out: &mut Block) {
+    fn assign(&mut self, from: Value, to: Value, out: &mut Block) {
         let load = Expression::Load { pointer: from };
         let value = self.function.expressions.append(load, Span::UNDEFINED);
         out.push(Statement::Emit(Range::new_from_bounds(value, value)), Span::UNDEFINED);

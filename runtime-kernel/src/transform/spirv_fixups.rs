@@ -22,15 +22,15 @@ use naga::{
 };
 use runtime_core::Result;
 
-use crate::ir::blocks;
 use crate::ir::rebuild::{Change, Rebuild};
+use crate::ir::{Value, blocks};
 use crate::program::Program;
 
 /// Bytes of a 64-bit integer.
 const WIDE: u8 = 8;
 
 /// Writes what takes the place of an expression.
-type Fix<'f> = Box<dyn Fn(&mut Rebuild<'_>) -> Handle<Expression> + 'f>;
+type Fix<'f> = Box<dyn Fn(&mut Rebuild<'_>) -> Value + 'f>;
 
 struct Fixups<'a> {
     module: &'a Module,
@@ -39,12 +39,12 @@ struct Fixups<'a> {
 }
 
 impl Fixups<'_> {
-    fn inner(&self, expression: Handle<Expression>) -> &TypeInner {
+    fn inner(&self, expression: Value) -> &TypeInner {
         self.info[expression].ty.inner_with(&self.module.types)
     }
 
     /// The number of components of a vector.
-    fn size(&self, expression: Handle<Expression>) -> Option<VectorSize> {
+    fn size(&self, expression: Value) -> Option<VectorSize> {
         match *self.inner(expression) {
             TypeInner::Vector { size, .. } => Some(size),
             _ => None,
@@ -89,7 +89,7 @@ impl Fixups<'_> {
     }
 
     /// The extension of a 32-bit integer; `u64` of `u32` needs no fix.
-    fn widened(&self, from: Handle<Expression>, kind: ScalarKind) -> Option<Fix<'_>> {
+    fn widened(&self, from: Value, kind: ScalarKind) -> Option<Fix<'_>> {
         let own = self.inner(from).scalar()?;
         match (own.kind, kind) {
             _ if own.width >= WIDE => None,
@@ -106,12 +106,7 @@ impl Fixups<'_> {
     }
 
     /// A shift, unless its amount is known to be in range.
-    fn shifted(
-        &self,
-        op: BinaryOperator,
-        left: Handle<Expression>,
-        by: Handle<Expression>,
-    ) -> Option<Fix<'_>> {
+    fn shifted(&self, op: BinaryOperator, left: Value, by: Value) -> Option<Fix<'_>> {
         let most = u32::from(self.inner(left).scalar()?.width) * 8 - 1;
         let is_less = |number| number <= most;
         if matches!(self.function.expressions[by], Expression::Literal(Literal::U32(number)) if is_less(number))
@@ -127,11 +122,11 @@ impl Fixups<'_> {
     }
 
     /// The value of a constant, or of each component of a constant vector if all are equal.
-    fn number(&self, expression: Handle<Expression>) -> Option<f64> {
+    fn number(&self, expression: Value) -> Option<f64> {
         self.number_in(&self.function.expressions, expression)
     }
 
-    fn number_in(&self, expressions: &Arena<Expression>, expression: Handle<Expression>) -> Option<f64> {
+    fn number_in(&self, expressions: &Arena<Expression>, expression: Value) -> Option<f64> {
         match expressions[expression] {
             Expression::Literal(Literal::F16(number)) => Some(number.to_f64()),
             Expression::Literal(Literal::F32(number)) => Some(number.into()),
@@ -150,7 +145,7 @@ impl Fixups<'_> {
     }
 
     /// The absolute value: negated by its sign, which is 0 or -1.
-    fn magnitude(&self, new: &mut Rebuild<'_>, value: Handle<Expression>) -> Handle<Expression> {
+    fn magnitude(&self, new: &mut Rebuild<'_>, value: Value) -> Value {
         let bits = self.inner(value).scalar().map_or(32, |scalar| u32::from(scalar.width) * 8);
         let by = splat(new, Literal::U32(bits - 1), self.size(value));
         let value = new.value(value);
@@ -160,12 +155,7 @@ impl Fixups<'_> {
     }
 
     /// Extends `value`, an `i32`, to 64 bits of `kind`: the high word repeats the sign bit.
-    fn extend(
-        &self,
-        new: &mut Rebuild<'_>,
-        value: Handle<Expression>,
-        kind: ScalarKind,
-    ) -> Handle<Expression> {
+    fn extend(&self, new: &mut Rebuild<'_>, value: Value, kind: ScalarKind) -> Value {
         let size = self.size(value);
         let value = new.value(value);
         let unsigned = |new: &mut Rebuild<'_>, word| {
@@ -185,7 +175,7 @@ impl Fixups<'_> {
     }
 
     /// Rounds `value` to the nearest integer, ties to even.
-    fn round(&self, new: &mut Rebuild<'_>, value: Handle<Expression>) -> Handle<Expression> {
+    fn round(&self, new: &mut Rebuild<'_>, value: Value) -> Value {
         let size = self.size(value);
         let value = new.value(value);
         let constant = |new: &mut Rebuild<'_>, number| splat(new, Literal::F64(number), size);
@@ -209,22 +199,12 @@ impl Fixups<'_> {
     }
 }
 
-fn binary(
-    new: &mut Rebuild<'_>,
-    op: BinaryOperator,
-    left: Handle<Expression>,
-    right: Handle<Expression>,
-) -> Handle<Expression> {
+fn binary(new: &mut Rebuild<'_>, op: BinaryOperator, left: Value, right: Value) -> Value {
     new.append(Expression::Binary { op, left, right })
 }
 
 /// `min`, `max` or `clamp` by comparisons.
-fn limited(
-    new: &mut Rebuild<'_>,
-    fun: MathFunction,
-    operands: [Handle<Expression>; 2],
-    high: Option<Handle<Expression>>,
-) -> Handle<Expression> {
+fn limited(new: &mut Rebuild<'_>, fun: MathFunction, operands: [Value; 2], high: Option<Value>) -> Value {
     let ([a, b], high) = (operands.map(|operand| new.value(operand)), high.map(|high| new.value(high)));
     match (fun, high) {
         (MathFunction::Min, _) => smaller(new, a, b),
@@ -236,18 +216,18 @@ fn limited(
     }
 }
 
-fn smaller(new: &mut Rebuild<'_>, a: Handle<Expression>, b: Handle<Expression>) -> Handle<Expression> {
+fn smaller(new: &mut Rebuild<'_>, a: Value, b: Value) -> Value {
     let condition = binary(new, BinaryOperator::Less, b, a);
     new.append(Expression::Select { condition, accept: b, reject: a })
 }
 
-fn larger(new: &mut Rebuild<'_>, a: Handle<Expression>, b: Handle<Expression>) -> Handle<Expression> {
+fn larger(new: &mut Rebuild<'_>, a: Value, b: Value) -> Value {
     let condition = binary(new, BinaryOperator::Less, a, b);
     new.append(Expression::Select { condition, accept: b, reject: a })
 }
 
 /// A power with an exponent of 2, 3 or 4.
-fn power(new: &mut Rebuild<'_>, base: Handle<Expression>, exponent: u8) -> Handle<Expression> {
+fn power(new: &mut Rebuild<'_>, base: Value, exponent: u8) -> Value {
     let base = new.value(base);
     let square = binary(new, BinaryOperator::Multiply, base, base);
     match exponent {
@@ -258,23 +238,18 @@ fn power(new: &mut Rebuild<'_>, base: Handle<Expression>, exponent: u8) -> Handl
 }
 
 /// A constant; for vectors, in each component.
-fn splat(new: &mut Rebuild<'_>, literal: Literal, size: Option<VectorSize>) -> Handle<Expression> {
+fn splat(new: &mut Rebuild<'_>, literal: Literal, size: Option<VectorSize>) -> Value {
     let value = new.append(Expression::Literal(literal));
     size.map_or(value, |size| new.append(Expression::Splat { size, value }))
 }
 
 /// Converts `expr` to a kind and width; without a width, reinterprets its bits.
-fn convert(
-    new: &mut Rebuild<'_>,
-    expr: Handle<Expression>,
-    kind: ScalarKind,
-    convert: Option<u8>,
-) -> Handle<Expression> {
+fn convert(new: &mut Rebuild<'_>, expr: Value, kind: ScalarKind, convert: Option<u8>) -> Value {
     new.append(Expression::As { expr, kind, convert })
 }
 
 impl Change for Fixups<'_> {
-    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Value) -> Option<Value> {
         self.fix(&self.function.expressions[old]).map(|fix| fix(new))
     }
 }

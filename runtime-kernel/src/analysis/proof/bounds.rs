@@ -6,14 +6,15 @@
 
 use naga::valid::FunctionInfo;
 use naga::{
-    BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module, Scalar,
-    Statement, SwitchCase, TypeInner, UnaryOperator,
+    BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, Module, Scalar, Statement,
+    SwitchCase, TypeInner, UnaryOperator,
 };
 
 pub(crate) use super::facts::{Bounds, Fact, Scope};
 use super::{FunctionContext, range};
 use crate::ir::blocks::leaves;
 use crate::ir::variables::{Root, assigned, loaded, root};
+use crate::ir::{Local, Value};
 use crate::program::Program;
 
 /// The facts about all functions and entry points of a module.
@@ -75,8 +76,8 @@ impl AllBounds {
 #[derive(Clone, Copy)]
 struct Logical {
     is: bool,
-    left: (Handle<Expression>, bool),
-    right: Handle<Expression>,
+    left: (Value, bool),
+    right: Value,
 }
 
 struct Walk<'f> {
@@ -90,7 +91,7 @@ struct Walk<'f> {
     /// By assignment number.
     logical: FastHashMap<u32, Logical>,
     /// The values assigned to variables; `None` if unknown.
-    stores: Vec<(Handle<LocalVariable>, Option<Handle<Expression>>)>,
+    stores: Vec<(Local, Option<Value>)>,
 }
 
 impl<'f> Walk<'f> {
@@ -155,26 +156,26 @@ impl<'f> Walk<'f> {
         }
     }
 
-    fn store(&mut self, pointer: Handle<Expression>, value: Handle<Expression>) {
+    fn store(&mut self, pointer: Value, value: Value) {
         let Root::Local(variable) = root(self.function, pointer) else { return };
         let whole = matches!(self.function.expressions[pointer], Expression::LocalVariable(_));
         self.assign(variable);
         self.stores.push((variable, whole.then_some(value)));
     }
 
-    fn assign(&mut self, variable: Handle<LocalVariable>) {
+    fn assign(&mut self, variable: Local) {
         self.assignments += 1;
         self.latest[variable.index()] = self.assignments;
     }
 
     /// The variables that the blocks may assign.
-    fn changed(&self, blocks: &[&Block]) -> Vec<Handle<LocalVariable>> {
+    fn changed(&self, blocks: &[&Block]) -> Vec<Local> {
         let mut found = Vec::new();
         blocks.iter().for_each(|block| assigned(self.function, block, &mut |variable| found.push(variable)));
         found
     }
 
-    fn invalidate(&mut self, variables: &[Handle<LocalVariable>]) {
+    fn invalidate(&mut self, variables: &[Local]) {
         variables.iter().for_each(|&variable| self.assign(variable));
     }
 
@@ -189,12 +190,7 @@ impl<'f> Walk<'f> {
     }
 
     /// Returns the facts that hold after a branch.
-    fn branch(
-        &mut self,
-        condition: Handle<Expression>,
-        [accept, reject]: [&Block; 2],
-        scope: Scope,
-    ) -> Scope {
+    fn branch(&mut self, condition: Value, [accept, reject]: [&Block; 2], scope: Scope) -> Scope {
         let holds = self.assume(condition, true, scope);
         let fails = self.assume(condition, false, scope);
         let before = self.latest.clone();
@@ -220,7 +216,7 @@ impl<'f> Walk<'f> {
     }
 
     /// naga's front end lowers `a && b` to a branch that assigns a variable.
-    fn note_logical(&mut self, left: Handle<Expression>, [accept, reject]: [&Block; 2]) {
+    fn note_logical(&mut self, left: Value, [accept, reject]: [&Block; 2]) {
         let lone = |block: &Block| {
             let mut rest = block.iter().filter(|statement| !matches!(statement, Statement::Emit(_)));
             match (rest.next(), rest.next()) {
@@ -248,7 +244,7 @@ impl<'f> Walk<'f> {
     }
 
     /// The facts of `scope`, plus those that the condition implies.
-    fn assume(&mut self, condition: Handle<Expression>, holds: bool, scope: Scope) -> Scope {
+    fn assume(&mut self, condition: Value, holds: bool, scope: Scope) -> Scope {
         use BinaryOperator as Op;
         match self.function.expressions[condition] {
             Expression::Unary { op: UnaryOperator::LogicalNot, expr } => self.assume(expr, !holds, scope),
@@ -278,13 +274,7 @@ impl<'f> Walk<'f> {
         }
     }
 
-    fn fact(
-        &mut self,
-        value: Handle<Expression>,
-        bound: Handle<Expression>,
-        strict: bool,
-        scope: Scope,
-    ) -> Scope {
+    fn fact(&mut self, value: Value, bound: Value, strict: bool, scope: Scope) -> Scope {
         match *self.info[value].ty.inner_with(&self.module.types) {
             TypeInner::Scalar(Scalar::U32) => self.bounds.add(Fact { value, bound, strict, outer: scope }),
             _ => scope,

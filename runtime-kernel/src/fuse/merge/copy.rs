@@ -2,13 +2,13 @@
 
 use naga::proc::IndexableLength;
 use naga::{
-    ArraySize, BinaryOperator, Block, Constant, Expression, FastHashMap, Function, GlobalVariable, Handle,
-    Literal, LocalVariable, Module, Range, ScalarKind, Span, Statement, Type, TypeInner,
+    ArraySize, BinaryOperator, Block, Constant, Expression, FastHashMap, Function, Handle, Literal,
+    LocalVariable, Module, Range, ScalarKind, Span, Statement, Type, TypeInner,
 };
 use runtime_core::{Error, Result};
 
-use crate::ir::blocks;
 use crate::ir::operands::{each_use, renew_operands, result_of};
+use crate::ir::{Global, Value, blocks};
 
 /// What a scalar of the launch becomes.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +23,9 @@ pub(super) enum ScalarSource {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PromotedVariable {
     /// The variable, in the new module.
-    pub(super) variable: Handle<GlobalVariable>,
+    pub(super) variable: Global,
     /// If it is an array: the variable with the index of its first element, and the distance of its elements.
-    pub(super) array: Option<(Handle<GlobalVariable>, u32)>,
+    pub(super) array: Option<(Global, u32)>,
     /// The type of an element.
     pub(super) element: Handle<Type>,
     /// The member of the new immediates with the number of elements.
@@ -38,14 +38,14 @@ pub(super) struct PromotedVariable {
 pub(super) struct Copier<'a> {
     pub(super) source: &'a Module,
     pub(super) types: Vec<Handle<Type>>,
-    expressions: Vec<Handle<Expression>>,
+    expressions: Vec<Value>,
     constants: FastHashMap<Handle<Constant>, Handle<Constant>>,
-    pub(super) globals: FastHashMap<Handle<GlobalVariable>, Handle<GlobalVariable>>,
+    pub(super) globals: FastHashMap<Global, Global>,
     pub(super) functions: FastHashMap<Handle<Function>, Handle<Function>>,
     /// The immediates of the source and of the new module.
-    pub(super) immediates: [Option<Handle<GlobalVariable>>; 2],
+    pub(super) immediates: [Option<Global>; 2],
     pub(super) scalars: Vec<ScalarSource>,
-    pub(super) promoted: FastHashMap<Handle<GlobalVariable>, PromotedVariable>,
+    pub(super) promoted: FastHashMap<Global, PromotedVariable>,
 }
 
 impl<'a> Copier<'a> {
@@ -127,7 +127,7 @@ impl<'a> Copier<'a> {
     }
 
     /// The copy of a constant expression of the module.
-    pub(super) fn global_expression(&self, old: Handle<Expression>) -> Handle<Expression> {
+    pub(super) fn global_expression(&self, old: Value) -> Value {
         self.expressions[old.index()]
     }
 
@@ -178,26 +178,26 @@ struct FunctionCopy<'f> {
     function: &'f Function,
     new: Function,
     /// By old expression: its value.
-    map: Vec<Handle<Expression>>,
+    map: Vec<Value>,
     /// By old expression: the number of new expressions before it.
     starts: Vec<usize>,
-    all: Vec<Handle<Expression>>,
-    immediates: Option<Handle<Expression>>,
-    promoted: FastHashMap<Handle<GlobalVariable>, Handle<Expression>>,
+    all: Vec<Value>,
+    immediates: Option<Value>,
+    promoted: FastHashMap<Global, Value>,
     /// By variable of a promoted tensor: zero of its type.
-    zeros: FastHashMap<Handle<Expression>, Handle<Expression>>,
+    zeros: FastHashMap<Value, Value>,
     /// By variable of a promoted tensor that is an array: its first index and the distance of its elements.
-    arrays: FastHashMap<Handle<Expression>, [Handle<Expression>; 2]>,
+    arrays: FastHashMap<Value, [Value; 2]>,
 }
 
 impl FunctionCopy<'_> {
-    fn append(&mut self, expression: Expression) -> Handle<Expression> {
+    fn append(&mut self, expression: Expression) -> Value {
         let new = self.new.expressions.append(expression, Span::UNDEFINED);
         self.all.push(new);
         new
     }
 
-    fn value(&self, old: Handle<Expression>) -> Handle<Expression> {
+    fn value(&self, old: Value) -> Value {
         self.map[old.index()]
     }
 
@@ -234,16 +234,11 @@ impl FunctionCopy<'_> {
         }
     }
 
-    fn is_immediates(&self, copier: &Copier<'_>, old: Handle<Expression>) -> bool {
+    fn is_immediates(&self, copier: &Copier<'_>, old: Value) -> bool {
         matches!(self.function.expressions[old], Expression::GlobalVariable(global) if copier.immediates[0] == Some(global))
     }
 
-    fn expression(
-        &mut self,
-        copier: &mut Copier<'_>,
-        old: Handle<Expression>,
-        into: &mut Module,
-    ) -> Result<Handle<Expression>> {
+    fn expression(&mut self, copier: &mut Copier<'_>, old: Value, into: &mut Module) -> Result<Value> {
         match self.function.expressions[old] {
             Expression::GlobalVariable(global) if copier.immediates[0] == Some(global) => {
                 // Where all scalars are constants, nothing uses it.
@@ -285,7 +280,7 @@ impl FunctionCopy<'_> {
     }
 
     /// The variable of a promoted tensor.
-    fn promoted_in(&self, copier: &Copier<'_>, base: Handle<Expression>) -> Option<PromotedVariable> {
+    fn promoted_in(&self, copier: &Copier<'_>, base: Value) -> Option<PromotedVariable> {
         match self.function.expressions[base] {
             Expression::GlobalVariable(global) => copier.promoted.get(&global).copied(),
             _ => None,
@@ -293,7 +288,7 @@ impl FunctionCopy<'_> {
     }
 
     /// The place of an element of a promoted tensor.
-    fn promoted_place(&mut self, base: Handle<Expression>, index: Handle<Expression>) -> Handle<Expression> {
+    fn promoted_place(&mut self, base: Value, index: Value) -> Value {
         let base = self.value(base);
         let Some(&[first, step]) = self.arrays.get(&base) else { return base };
         let index = self.value(index);
@@ -311,9 +306,9 @@ impl FunctionCopy<'_> {
     /// The element of a promoted tensor; zero if the index is out of range.
     fn promoted_value(
         &mut self,
-        (base, index, pointer): (Handle<Expression>, Handle<Expression>, Handle<Expression>),
+        (base, index, pointer): (Value, Value, Value),
         promoted: PromotedVariable,
-    ) -> Result<Handle<Expression>> {
+    ) -> Result<Value> {
         let pointer = self.value(pointer);
         let Some(zero) = self.zeros.get(&self.value(base)).copied().filter(|_| promoted.is_checked) else {
             return Ok(self.append(Expression::Load { pointer }));
@@ -326,7 +321,7 @@ impl FunctionCopy<'_> {
         Ok(self.append(Expression::Select { condition, accept, reject: zero }))
     }
 
-    fn scalar_pointer(&mut self, scalar: ScalarSource) -> Result<Handle<Expression>> {
+    fn scalar_pointer(&mut self, scalar: ScalarSource) -> Result<Value> {
         match (scalar, self.immediates) {
             (ScalarSource::Member(index), Some(base)) => {
                 Ok(self.append(Expression::AccessIndex { base, index }))
@@ -336,7 +331,7 @@ impl FunctionCopy<'_> {
         }
     }
 
-    fn scalar(&mut self, scalar: ScalarSource) -> Result<Handle<Expression>> {
+    fn scalar(&mut self, scalar: ScalarSource) -> Result<Value> {
         let pointer = self.scalar_pointer(scalar)?;
         Ok(match scalar {
             ScalarSource::Member(_) => self.append(Expression::Load { pointer }),
@@ -344,12 +339,7 @@ impl FunctionCopy<'_> {
         })
     }
 
-    fn plain(
-        &mut self,
-        copier: &mut Copier<'_>,
-        old: Handle<Expression>,
-        into: &mut Module,
-    ) -> Result<Handle<Expression>> {
+    fn plain(&mut self, copier: &mut Copier<'_>, old: Value, into: &mut Module) -> Result<Value> {
         let mut expression = self.function.expressions[old].clone();
         renew_operands(&mut expression, |operand| Ok(self.value(operand)))?;
         copier.renew_type(&mut expression);
@@ -387,7 +377,7 @@ impl FunctionCopy<'_> {
     }
 
     /// The number of new expressions up to and with an old one.
-    fn end(&self, old: Handle<Expression>) -> usize {
+    fn end(&self, old: Value) -> usize {
         self.starts.get(old.index() + 1).copied().unwrap_or(self.all.len())
     }
 

@@ -8,7 +8,7 @@ use runtime_core::{Error, Result};
 
 use super::{Guard, Merge, Part};
 use crate::fuse::linear::Variable;
-use crate::ir::declare;
+use crate::ir::{Value, declare};
 
 /// A body in the new module, and the types of its source there.
 type BodyFunction = (Handle<Function>, Vec<Handle<Type>>);
@@ -48,16 +48,16 @@ const MAX_NAME: usize = 80;
 struct EntryWriter<'w, 'a> {
     merge: &'w mut Merge<'a>,
     function: Function,
-    built_ins: Vec<(BuiltIn, Handle<Expression>)>,
+    built_ins: Vec<(BuiltIn, Value)>,
 }
 
 impl EntryWriter<'_, '_> {
-    fn append(&mut self, expression: Expression) -> Handle<Expression> {
+    fn append(&mut self, expression: Expression) -> Value {
         self.function.expressions.append(expression, Span::UNDEFINED)
     }
 
     /// Appends an expression that is evaluated here.
-    fn emit(&mut self, expression: Expression, block: &mut Block) -> Handle<Expression> {
+    fn emit(&mut self, expression: Expression, block: &mut Block) -> Value {
         let handle = self.append(expression);
         block.push(Statement::Emit(Range::new_from_bounds(handle, handle)), Span::UNDEFINED);
         handle
@@ -110,7 +110,7 @@ impl EntryWriter<'_, '_> {
     }
 
     /// The position of the item, or of its group, along an axis.
-    fn position(&mut self, variable: Variable, block: &mut Block) -> Result<Handle<Expression>> {
+    fn position(&mut self, variable: Variable, block: &mut Block) -> Result<Value> {
         let (built_in, axis) = match variable {
             Variable::Group(axis) => (BuiltIn::WorkGroupId, axis),
             Variable::Local(axis) => (BuiltIn::LocalInvocationId, axis),
@@ -179,7 +179,7 @@ impl EntryWriter<'_, '_> {
         (part, groups): (&Part<'_>, &[Option<u32>; 3]),
         (binding, ty): (&Option<Binding>, Handle<Type>),
         block: &mut Block,
-    ) -> Result<Handle<Expression>> {
+    ) -> Result<Value> {
         match binding {
             Some(Binding::BuiltIn(BuiltIn::NumWorkGroups)) if !part.has_all_groups => {
                 let mut components = Vec::with_capacity(3);
@@ -206,7 +206,7 @@ impl EntryWriter<'_, '_> {
     }
 
     /// The value of a member of the immediates.
-    fn member(&mut self, member: Option<u32>, block: &mut Block) -> Result<Handle<Expression>> {
+    fn member(&mut self, member: Option<u32>, block: &mut Block) -> Result<Value> {
         let (Some(index), Some(immediates)) = (member, self.merge.immediates) else {
             return Err(internal("the number of groups"));
         };
@@ -215,12 +215,7 @@ impl EntryWriter<'_, '_> {
         Ok(self.emit(Expression::Load { pointer }, block))
     }
 
-    fn guard(
-        &mut self,
-        guard: Guard,
-        groups: &[Option<u32>; 3],
-        block: &mut Block,
-    ) -> Result<Option<Handle<Expression>>> {
+    fn guard(&mut self, guard: Guard, groups: &[Option<u32>; 3], block: &mut Block) -> Result<Option<Value>> {
         let (built_in, axes, factor) = match guard {
             Guard::None => return Ok(None),
             Guard::Groups(axes) => (BuiltIn::WorkGroupId, axes, None),
@@ -249,7 +244,7 @@ impl EntryWriter<'_, '_> {
     }
 }
 
-const fn binary(op: BinaryOperator, left: Handle<Expression>, right: Handle<Expression>) -> Expression {
+const fn binary(op: BinaryOperator, left: Value, right: Value) -> Expression {
     Expression::Binary { op, left, right }
 }
 

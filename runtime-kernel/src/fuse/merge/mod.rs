@@ -12,6 +12,7 @@ use runtime_core::{DType, Error, FusedArg, FusionArg, FusionRequest, Result};
 use self::copy::{Copier, PromotedVariable, ScalarSource};
 use super::kernel::Body;
 use super::linear::Linear;
+use crate::ir::Global;
 use crate::ir::blocks::note_all_calls;
 use crate::ir::declare::{self, variable};
 
@@ -116,7 +117,7 @@ struct Member {
 
 struct BoundTensor {
     tensor: usize,
-    variable: Handle<GlobalVariable>,
+    variable: Global,
     arg: FusedArg,
 }
 
@@ -124,12 +125,12 @@ struct Merge<'a> {
     request: &'a FusionRequest<'a>,
     module: Module,
     members: Vec<Member>,
-    immediates: Option<Handle<GlobalVariable>>,
+    immediates: Option<Global>,
     /// By binding.
     tensors: Vec<BoundTensor>,
     promoted: &'a [Promoted],
     /// By tensor: the variable of a promoted one, and the one with the index of its first element.
-    variables: FastHashMap<usize, [Handle<GlobalVariable>; 2]>,
+    variables: FastHashMap<usize, [Global; 2]>,
 }
 
 impl Merge<'_> {
@@ -191,7 +192,7 @@ impl Merge<'_> {
         }
     }
 
-    fn declare(&mut self, variable: GlobalVariable) -> Handle<GlobalVariable> {
+    fn declare(&mut self, variable: GlobalVariable) -> Global {
         self.module.global_variables.append(variable, Span::UNDEFINED)
     }
 
@@ -251,10 +252,10 @@ impl Merge<'_> {
     fn tensor(
         &mut self,
         part: &Part<'_>,
-        old: Handle<GlobalVariable>,
+        old: Global,
         (copier, access): (&mut Copier<'_>, StorageAccess),
         lengths: &[u32],
-    ) -> Result<Option<Handle<GlobalVariable>>> {
+    ) -> Result<Option<Global>> {
         let source = &part.body.program.module.global_variables[old];
         let arg = part.body.interface().tensors.iter().position(|tensor| tensor.variable == old);
         let arg = arg.ok_or_else(|| Error::unsupported("a tensor without an argument is not supported"))?;
@@ -303,7 +304,7 @@ impl Merge<'_> {
         &mut self,
         promoted: &Promoted,
         (name, element): (Option<&str>, Handle<Type>),
-    ) -> Result<[Handle<GlobalVariable>; 2]> {
+    ) -> Result<[Global; 2]> {
         if let Some(&variables) = self.variables.get(&promoted.tensor) {
             return Ok(variables);
         }

@@ -1,18 +1,19 @@
 //! Errors of expressions.
 
 use naga::valid::{ComposeError, ExpressionError};
-use naga::{BinaryOperator, Expression, Function, Handle, TypeInner, UnaryOperator};
+use naga::{BinaryOperator, Expression, Function, TypeInner, UnaryOperator};
 
 use super::{Context, Explanation};
+use crate::ir::Value;
 
 impl Context<'_> {
     pub(super) fn of_expression(
         &self,
         function: &Function,
-        value: Handle<Expression>,
+        value: Value,
         error: &ExpressionError,
     ) -> Explanation {
-        let shown = |value: &Handle<Expression>| self.shown(function, *value);
+        let shown = |value: &Value| self.shown(function, *value);
         match error {
             ExpressionError::InvalidBinaryOperandTypes { op, lhs_type, rhs_type, .. } => {
                 self.of_operands(*op, lhs_type, rhs_type)
@@ -49,12 +50,7 @@ impl Context<'_> {
         }
     }
 
-    fn of_operation(
-        &self,
-        function: &Function,
-        value: Handle<Expression>,
-        error: &ExpressionError,
-    ) -> Explanation {
+    fn of_operation(&self, function: &Function, value: Value, error: &ExpressionError) -> Explanation {
         let text = || self.text_or_this(function, value);
         match error {
             ExpressionError::SelectConditionNotABool { actual } => explain!(
@@ -78,7 +74,7 @@ impl Context<'_> {
     }
 
     /// An expression with its type.
-    pub(super) fn shown(&self, function: &Function, value: Handle<Expression>) -> String {
+    pub(super) fn shown(&self, function: &Function, value: Value) -> String {
         let text = self.text_of(function, value);
         match (text, self.value_type(function, value)) {
             (Some(text), Some(ty)) => format!("{text} (of type {ty})"),
@@ -99,7 +95,7 @@ impl Context<'_> {
         }
     }
 
-    fn of_parts(&self, function: &Function, value: Handle<Expression>, error: &ComposeError) -> Explanation {
+    fn of_parts(&self, function: &Function, value: Value, error: &ComposeError) -> Explanation {
         let (made, parts) = match &function.expressions[value] {
             Expression::Compose { ty, components } => (self.type_name(*ty), &components[..]),
             _ => ("it".to_owned(), &[][..]),

@@ -1,10 +1,11 @@
 //! Errors of functions and of their statements.
 
 use naga::valid::{CallError, FunctionError, LocalVariableError};
-use naga::{AddressSpace, ArraySize, Expression, Function, Handle, SwitchValue, Type, TypeInner};
+use naga::{AddressSpace, ArraySize, Function, Handle, SwitchValue, Type, TypeInner};
 
 use super::variables::space_name;
 use super::{Context, Explanation, or_empty};
+use crate::ir::Value;
 use crate::ir::variables::{self, Root};
 
 impl Context<'_> {
@@ -68,7 +69,7 @@ impl Context<'_> {
     fn of_return(
         &self,
         function: &Function,
-        value: Option<Handle<Expression>>,
+        value: Option<Value>,
         expected: Option<Handle<Type>>,
     ) -> Explanation {
         let name = or_empty(&function.name);
@@ -88,7 +89,7 @@ impl Context<'_> {
     }
 
     /// A store to what cannot be written.
-    fn of_store(&self, function: &Function, pointer: Handle<Expression>) -> Explanation {
+    fn of_store(&self, function: &Function, pointer: Value) -> Explanation {
         let Root::Global(variable) = variables::root(function, pointer) else {
             let text = self.text_or_this(function, pointer);
             return explain!("{text} is not a variable, so nothing can be stored in it");

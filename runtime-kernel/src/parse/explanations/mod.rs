@@ -23,10 +23,11 @@ use naga::common::wgsl::TypeContext as _;
 use naga::front::Typifier;
 use naga::proc::{ResolveContext, TypeResolution};
 use naga::valid::ValidationError;
-use naga::{Expression, Function, Handle, Module, Span, Type, TypeInner, WithSpan};
+use naga::{Function, Handle, Module, Span, Type, TypeInner, WithSpan};
 
 use super::templates::shortened;
 use super::tokens::{Token, text, tokens};
+use crate::ir::Value;
 
 /// What is wrong, and the remedy.
 #[derive(Debug)]
@@ -148,18 +149,18 @@ impl Context<'_> {
     }
 
     /// The text of an expression, between backquotes.
-    fn text_of(&self, function: &Function, value: Handle<Expression>) -> Option<String> {
+    fn text_of(&self, function: &Function, value: Value) -> Option<String> {
         let span = function.expressions.get_span(value).to_range()?;
         let text = self.code.get(span)?.lines().next()?;
         (!text.is_empty()).then(|| format!("`{}`", shortened(text)))
     }
 
-    fn text_or_this(&self, function: &Function, value: Handle<Expression>) -> String {
+    fn text_or_this(&self, function: &Function, value: Value) -> String {
         self.text_of(function, value).unwrap_or_else(|| "this".to_owned())
     }
 
     /// The type of an expression, or of what it points to, between backquotes.
-    fn value_type(&self, function: &Function, value: Handle<Expression>) -> Option<String> {
+    fn value_type(&self, function: &Function, value: Value) -> Option<String> {
         self.resolved(function, value).map(|ty| match ty.inner_with(&self.module.types) {
             TypeInner::Pointer { base, .. } => self.type_name(*base),
             _ => self.resolution_name(&ty),
@@ -167,12 +168,12 @@ impl Context<'_> {
     }
 
     /// The type of an expression, between backquotes.
-    fn exact_type(&self, function: &Function, value: Handle<Expression>) -> String {
+    fn exact_type(&self, function: &Function, value: Value) -> String {
         let ty = self.resolved(function, value);
         ty.map_or_else(|| "of another type".to_owned(), |ty| self.resolution_name(&ty))
     }
 
-    fn resolved(&self, function: &Function, value: Handle<Expression>) -> Option<TypeResolution> {
+    fn resolved(&self, function: &Function, value: Value) -> Option<TypeResolution> {
         let mut types = Typifier::new();
         let context =
             ResolveContext::with_locals(self.module, &function.local_variables, &function.arguments);

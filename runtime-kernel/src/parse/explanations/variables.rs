@@ -4,7 +4,7 @@ use naga::valid::{Disalignment, GlobalVariableError, TypeError, TypeFlags};
 use naga::{AddressSpace, ArraySize, GlobalVariable, Handle, Span, Type, TypeInner};
 
 use super::{Context, Explanation, or_empty};
-use crate::ir::blocks;
+use crate::ir::{Global, blocks};
 
 impl Context<'_> {
     pub(super) fn of_type(&self, ty: Handle<Type>, error: &TypeError) -> Explanation {
@@ -86,11 +86,7 @@ impl Context<'_> {
             }
     }
 
-    pub(super) fn of_variable(
-        &self,
-        variable: Handle<GlobalVariable>,
-        error: &GlobalVariableError,
-    ) -> Explanation {
+    pub(super) fn of_variable(&self, variable: Global, error: &GlobalVariableError) -> Explanation {
         let variable = &self.module.global_variables[variable];
         let (name, space) = (or_empty(&variable.name), space_name(variable.space));
         match error {

@@ -1,12 +1,13 @@
 //! Entry points of OpenCL C and CUDA C++, which run one invocation each.
 
-use naga::{AddressSpace, Binding, BuiltIn, EntryPoint, Expression, GlobalVariable, Handle, Span, TypeInner};
+use naga::{AddressSpace, Binding, BuiltIn, EntryPoint, Expression, GlobalVariable, Span, TypeInner};
 use runtime_core::Result;
 
 use super::invocation::environment::{Environment, Plain};
 use super::invocation::statement::Printer;
 use super::writer::Writer;
 use crate::analysis::features::Feature;
+use crate::ir::Global;
 use crate::program::Dialect;
 
 impl Writer<'_> {
@@ -49,11 +50,7 @@ impl Writer<'_> {
     }
 
     /// Declares the length of a runtime-sized array, computed from the size of its buffer in bytes.
-    pub(crate) fn length_of(
-        &mut self,
-        variable: Handle<GlobalVariable>,
-        size: &str,
-    ) -> Result<Option<String>> {
+    pub(crate) fn length_of(&mut self, variable: Global, size: &str) -> Result<Option<String>> {
         let Some((offset, stride)) = self.runtime_array(variable) else { return Ok(None) };
         self.scalar(naga::Scalar::U32)?;
         self.scalar(naga::Scalar::U64)?;

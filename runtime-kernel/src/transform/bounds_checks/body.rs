@@ -2,17 +2,16 @@
 
 use naga::proc::TypeResolution;
 use naga::{
-    AddressSpace, AtomicFunction, Barrier, BinaryOperator, Block, Expression, FastHashMap, Function,
-    GlobalVariable, Handle, Literal, LocalVariable, MathFunction, ScalarKind, Span, Statement, Type,
-    TypeInner,
+    AddressSpace, AtomicFunction, Barrier, BinaryOperator, Block, Expression, FastHashMap, Function, Handle,
+    Literal, LocalVariable, MathFunction, ScalarKind, Span, Statement, Type, TypeInner,
 };
 use runtime_core::{Error, Result};
 
 use super::{BoundsChecker, Check, Source};
 use crate::analysis::proof::range::{self, Element, Limit};
 use crate::ir::body_writer::{BodyWriter, WriteBody};
-use crate::ir::declare;
 use crate::ir::operands::{renew_operands, renew_uses, result_of};
+use crate::ir::{Global, Local, Value, declare};
 use crate::transform::inline::without_body;
 
 /// A function being written.
@@ -21,11 +20,11 @@ pub(super) struct Body<'b, 'p> {
     pub(super) source: &'b Source<'p>,
     pub(super) out: BodyWriter,
     /// By expression of the source.
-    map: Vec<Option<Handle<Expression>>>,
+    map: Vec<Option<Value>>,
     /// By variable of the source.
-    locals: Vec<Handle<LocalVariable>>,
+    locals: Vec<Local>,
     /// By type: a variable that merges a guarded value with zero.
-    merge_variables: FastHashMap<Handle<Type>, Handle<Expression>>,
+    merge_variables: FastHashMap<Handle<Type>, Value>,
     /// Whether this is the unchecked variant.
     unchecked: bool,
 }
@@ -92,7 +91,7 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// The new expression for one of the source; one that no statement evaluates is copied at its first use.
-    pub(super) fn value(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
+    pub(super) fn value(&mut self, old: Value) -> Result<Value> {
         if let Some(new) = self.map[old.index()] {
             return Ok(new);
         }
@@ -103,14 +102,14 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// An expression of the source with new operands.
-    fn renewed(&mut self, old: Handle<Expression>) -> Result<Expression> {
+    fn renewed(&mut self, old: Value) -> Result<Expression> {
         let mut expression = self.source.context.function.expressions[old].clone();
         renew_operands(&mut expression, |operand| self.value(operand))?;
         Ok(expression)
     }
 
     /// Copies an expression of the source, to be evaluated here.
-    fn copy(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
+    fn copy(&mut self, old: Value) -> Result<Value> {
         let expression = self.renewed(old)?;
         Ok(self.append(expression))
     }
@@ -156,7 +155,7 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// A statement without a block; returns the value that it provides.
-    fn simple(&mut self, statement: &Statement) -> Result<Option<Handle<Expression>>> {
+    fn simple(&mut self, statement: &Statement) -> Result<Option<Value>> {
         let mut statement = statement.clone();
         renew_uses(&mut statement, |operand| self.value(operand))?;
         if let Statement::Call { function, .. } = &mut statement {
@@ -182,7 +181,7 @@ impl<'b, 'p> Body<'b, 'p> {
         if self.unchecked { variants.unchecked } else { variants.checked }
     }
 
-    fn emit(&mut self, old: Handle<Expression>) -> Result<()> {
+    fn emit(&mut self, old: Value) -> Result<()> {
         if self.source.context.function.expressions[old].needs_pre_emit() {
             return Ok(());
         }
@@ -216,7 +215,7 @@ impl<'b, 'p> Body<'b, 'p> {
     /// A pointer to an element of a private or function variable whose index is checked, with the index also
     /// clamped to the last element: NVIDIA's Vulkan driver (580.159) computes the address in more bits than the
     /// index has, so an index that wraps around would pass its check and address something else.
-    fn clamped(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
+    fn clamped(&mut self, access: Value) -> Result<Option<Value>> {
         let context = self.source.context;
         let Expression::Access { base, index } = context.function.expressions[access] else {
             return Ok(None);
@@ -241,18 +240,13 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// A statement without a value, skipped if the condition does not hold.
-    fn skipped(&mut self, condition: Handle<Expression>, statement: &Statement) -> Result<()> {
+    fn skipped(&mut self, condition: Value, statement: &Statement) -> Result<()> {
         let accept = self.nested(|body| body.simple(statement).map(|_| ()))?;
         self.push(Statement::If { condition, accept, reject: Block::new() });
         Ok(())
     }
 
-    fn atomic(
-        &mut self,
-        statement: &Statement,
-        pointer: Handle<Expression>,
-        result: Option<Handle<Expression>>,
-    ) -> Result<()> {
+    fn atomic(&mut self, statement: &Statement, pointer: Value, result: Option<Value>) -> Result<()> {
         let Some(condition) = self.condition(pointer)? else { return self.simple(statement).map(|_| ()) };
         let Some(result) = result else { return self.skipped(condition, statement) };
         let value = self.value_or_zero(condition, result, |body| {
@@ -264,12 +258,7 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// A load between two barriers, which all invocations of the group reach.
-    fn workgroup_uniform_load(
-        &mut self,
-        statement: &Statement,
-        pointer: Handle<Expression>,
-        result: Handle<Expression>,
-    ) -> Result<()> {
+    fn workgroup_uniform_load(&mut self, statement: &Statement, pointer: Value, result: Value) -> Result<()> {
         let Some(condition) = self.condition(pointer)? else { return self.simple(statement).map(|_| ()) };
         self.push(Statement::ControlBarrier(Barrier::WORK_GROUP));
         let value = self.value_or_zero(condition, result, |body| {
@@ -282,7 +271,7 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// The condition that all elements of an access chain are in range.
-    fn condition(&mut self, mut pointer: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
+    fn condition(&mut self, mut pointer: Value) -> Result<Option<Value>> {
         let mut all = None;
         while let Some(element) = Element::of(self.source.context.function, pointer) {
             if let Some(one) = self.index_condition(pointer)? {
@@ -297,12 +286,12 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// The check that an access needs in this variant.
-    fn check(&self, access: Handle<Expression>) -> Option<Check> {
+    fn check(&self, access: Value) -> Option<Check> {
         self.source.checks[access.index()].filter(|check| !(self.unchecked && check.covered))
     }
 
     /// An index as an unsigned number of the same width.
-    pub(super) fn unsigned(&mut self, index: Handle<Expression>) -> Result<Handle<Expression>> {
+    pub(super) fn unsigned(&mut self, index: Value) -> Result<Value> {
         let expr = self.value(index)?;
         Ok(match self.source.context.inner(index).scalar_kind() {
             Some(ScalarKind::Sint) => {
@@ -313,7 +302,7 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// The condition that one element is in range.
-    fn index_condition(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
+    fn index_condition(&mut self, access: Value) -> Result<Option<Value>> {
         let check = self.check(access);
         let context = self.source.context;
         let Some(element) = Element::of(context.function, access) else { return Ok(None) };
@@ -348,13 +337,13 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// With reports enabled: the report variable, and the limit of a proven element's index.
-    fn proven(&self, element: Element) -> Option<(Handle<GlobalVariable>, Limit)> {
+    fn proven(&self, element: Element) -> Option<(Global, Limit)> {
         let report = self.checker.report.filter(|_| element.index.is_some())?;
         Some((report, range::length(self.source.context, element.base)?))
     }
 
     /// Stores a line number in the report; the greatest one wins.
-    fn report(&mut self, report: Handle<GlobalVariable>, line: u32) -> Block {
+    fn report(&mut self, report: Global, line: u32) -> Block {
         let pointer = self.constant(Expression::GlobalVariable(report));
         let value = self.number(line);
         self.lone(Statement::Atomic { pointer, fun: AtomicFunction::Max, value, result: None })
@@ -375,10 +364,10 @@ impl<'b, 'p> Body<'b, 'p> {
     /// The value that `write` returns if the condition holds, otherwise zero; it has the type of `like`.
     fn value_or_zero(
         &mut self,
-        condition: Handle<Expression>,
-        like: Handle<Expression>,
-        write: impl FnOnce(&mut Self) -> Result<Handle<Expression>>,
-    ) -> Result<Handle<Expression>> {
+        condition: Value,
+        like: Value,
+        write: impl FnOnce(&mut Self) -> Result<Value>,
+    ) -> Result<Value> {
         let ty = match &self.source.context.info[like].ty {
             TypeResolution::Handle(ty) => *ty,
             TypeResolution::Value(inner) => self.type_of(inner.clone()),

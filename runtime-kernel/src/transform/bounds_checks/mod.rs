@@ -7,6 +7,9 @@
 //! ```
 //!
 //! A writer can then write every access without checks. `body` rewrites bodies, `launch` evaluates the precondition.
+//!
+//! SPIR-V gets its checks from here, and so does every module that reports disproved proofs. C has checks of its own:
+//! `print/c/invocation/bounds_checks` says why. Both ask `analysis/proof` which accesses need one.
 
 mod body;
 mod launch;
@@ -28,8 +31,8 @@ use crate::analysis::proof::{FunctionContext, allows_unchecked_variants};
 use crate::interface::Tensor;
 use crate::ir::blocks::note_calls;
 use crate::ir::body_writer::WriteBody;
-use crate::ir::declare;
 use crate::ir::rebuild::{with_function, with_functions};
+use crate::ir::{Global, declare};
 use crate::program::{Checks, Program};
 
 /// The check of an element.
@@ -67,7 +70,7 @@ struct BoundsChecker {
     /// Whether unchecked variants are generated.
     unchecked_variants: bool,
     /// The variable that receives the line number of a failed proof.
-    report: Option<Handle<GlobalVariable>>,
+    report: Option<Global>,
 }
 
 /// The program's module with bounds checks that make out-of-range accesses harmless: a read returns zero, a write is
@@ -112,7 +115,7 @@ pub(crate) fn with_reports(program: &Program, checks: Checks) -> Result<Program>
     Ok(reporting)
 }
 
-fn build(program: &Program, checks: Checks, report: Option<Handle<GlobalVariable>>) -> Result<Module> {
+fn build(program: &Program, checks: Checks, report: Option<Global>) -> Result<Module> {
     if !checks.are_made() {
         return Ok(program.module.clone());
     }

@@ -1,10 +1,10 @@
 //! The hidden scalar with the number of work-groups that the launch of a coarsened kernel asked for.
 
-use naga::{AddressSpace, GlobalVariable, Handle, Module, Span, StructMember, Type, TypeInner};
+use naga::{AddressSpace, Module, Span, StructMember, Type, TypeInner};
 use runtime_core::DType;
 
 use crate::interface::{self, Interface};
-use crate::ir::declare;
+use crate::ir::{Global, declare};
 
 /// What every Vulkan device accepts as push constants.
 const MAX_BYTES: u32 = 128;
@@ -13,8 +13,8 @@ const MAX_BYTES: u32 = 128;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaunchScalar {
     /// The variable without the member.
-    pub(super) replaces: Option<Handle<GlobalVariable>>,
-    pub(super) variable: Handle<GlobalVariable>,
+    pub(super) replaces: Option<Global>,
+    pub(super) variable: Global,
     pub(super) member: u32,
 }
 

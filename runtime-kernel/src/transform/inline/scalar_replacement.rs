@@ -5,8 +5,8 @@ use naga::{
     UniqueArena,
 };
 
-use crate::ir::blocks;
 use crate::ir::operands::{operands, used_by};
+use crate::ir::{Local, Value, blocks};
 
 /// Maximum number of elements of such an array.
 const MAX_ELEMENTS: u32 = 64;
@@ -27,13 +27,13 @@ pub(super) fn replace_arrays(types: &UniqueArena<Type>, function: &mut Function)
 
 /// A private array, possibly of arrays.
 struct Array {
-    variable: Handle<LocalVariable>,
+    variable: Local,
     lengths: Vec<u32>,
     element: Handle<Type>,
 }
 
 impl Array {
-    fn of(types: &UniqueArena<Type>, variable: Handle<LocalVariable>, ty: Handle<Type>) -> Option<Self> {
+    fn of(types: &UniqueArena<Type>, variable: Local, ty: Handle<Type>) -> Option<Self> {
         let (mut element, mut lengths) = (ty, Vec::new());
         while let TypeInner::Array { base, size: ArraySize::Constant(length), .. } = types[element].inner {
             lengths.push(length.get());
@@ -49,7 +49,7 @@ impl Array {
     }
 
     /// The constant indices of an access chain into the array.
-    fn path(&self, function: &Function, pointer: Handle<Expression>) -> Option<Vec<u32>> {
+    fn path(&self, function: &Function, pointer: Value) -> Option<Vec<u32>> {
         match function.expressions[pointer] {
             Expression::LocalVariable(variable) => (variable == self.variable).then(Vec::new),
             Expression::AccessIndex { base, index } => {
@@ -62,7 +62,7 @@ impl Array {
     }
 
     /// Whether an access chain leads to more than one element.
-    fn is_aggregate(&self, function: &Function, pointer: Handle<Expression>) -> bool {
+    fn is_aggregate(&self, function: &Function, pointer: Value) -> bool {
         self.path(function, pointer).is_some_and(|path| path.len() < self.lengths.len())
     }
 
@@ -123,7 +123,7 @@ impl Array {
     }
 
     /// Removes expressions that are now variables from the `Emit`s, and zeroes elements one by one.
-    fn rewrite(&self, function: &mut Function, elements: &[Handle<LocalVariable>], body: &mut Block) {
+    fn rewrite(&self, function: &mut Function, elements: &[Local], body: &mut Block) {
         blocks::rewrite(body, &mut |statement, span, out| match statement {
             Statement::Emit(range) => emit(function, &range, span, out),
             statement if self.zeroes(function, &statement) => {
@@ -142,8 +142,8 @@ impl Array {
 
 /// The parts of a range that still need an `Emit`.
 fn emit(function: &Function, range: &Range<Expression>, span: Span, out: &mut Block) {
-    let mut run: Option<(Handle<Expression>, Handle<Expression>)> = None;
-    let mut end = |run: Option<(Handle<Expression>, Handle<Expression>)>| {
+    let mut run: Option<(Value, Value)> = None;
+    let mut end = |run: Option<(Value, Value)>| {
         if let Some((first, last)) = run {
             out.push(Statement::Emit(Range::new_from_bounds(first, last)), span);
         }

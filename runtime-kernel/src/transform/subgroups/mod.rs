@@ -16,14 +16,14 @@ mod tests;
 use std::collections::BTreeMap;
 
 use naga::valid::FunctionInfo;
-use naga::{Barrier, Block, Expression, Function, Handle, Module, Statement};
+use naga::{Barrier, Block, Expression, Function, Module, Statement};
 use runtime_core::Result;
 
 use self::import::Imported;
 use self::library::Library;
 use self::matrices::MatrixCalls;
-use crate::ir::blocks;
 use crate::ir::operands::used_by;
+use crate::ir::{Value, blocks};
 use crate::program::Program;
 
 /// How many functions there are for operations.
@@ -38,7 +38,7 @@ pub(crate) enum Sharing {
 /// The functions in the library for the operations of a function.
 struct Calls {
     /// By result of an operation of subgroups.
-    results: BTreeMap<Handle<Expression>, usize>,
+    results: BTreeMap<Value, usize>,
     matrices: MatrixCalls,
 }
 
@@ -92,10 +92,9 @@ fn add_operations(
     (program, types): (&Program, &FunctionInfo),
     block: &Block,
     library: &mut Library,
-    calls: &mut BTreeMap<Handle<Expression>, usize>,
+    calls: &mut BTreeMap<Value, usize>,
 ) -> Result<()> {
-    let name =
-        |value: Handle<Expression>| library::type_name(types[value].ty.inner_with(&program.module.types));
+    let name = |value: Value| library::type_name(types[value].ty.inner_with(&program.module.types));
     for (statement, &span) in block.span_iter() {
         let added = match *statement {
             Statement::SubgroupBallot { result, predicate } => {

@@ -2,10 +2,7 @@
 
 use std::fmt::Write as _;
 
-use naga::{
-    AddressSpace, Expression, FastHashMap, Function, GlobalVariable, Handle, Module, Span, Statement,
-    SwitchValue, TypeInner,
-};
+use naga::{AddressSpace, FastHashMap, Function, Module, Span, Statement, SwitchValue, TypeInner};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::environment::{HostEnvironment, LaneArrays, Part};
@@ -16,6 +13,7 @@ use super::schedule::{Form, Schedule};
 use super::verify::{Rejected, verify};
 use crate::analysis::private_memory::{self, debug_frame_bytes};
 use crate::analysis::proof::FunctionContext;
+use crate::ir::{Global, Local, Value};
 use crate::print::c::REJECTED;
 use crate::print::c::invocation::plan::Plan;
 use crate::print::c::invocation::statement::{Printer, case_label};
@@ -41,11 +39,11 @@ pub(super) struct Entry<'w, 'a, 'p> {
     pub(super) steps: &'p Steps,
     pub(super) schedule: &'p Schedule,
     /// By variable: its arrays over the invocations.
-    pub(super) variables: FastHashMap<Handle<naga::LocalVariable>, LaneArrays>,
+    pub(super) variables: FastHashMap<Local, LaneArrays>,
     /// Names of the uniform values that invocations compute for the group.
-    pub(super) uniform_values: FastHashMap<Handle<Expression>, String>,
+    pub(super) uniform_values: FastHashMap<Value, String>,
     /// By variable carried through the loops of the current row: its arrays.
-    pub(super) carried: FastHashMap<Handle<naga::LocalVariable>, LaneArrays>,
+    pub(super) carried: FastHashMap<Local, LaneArrays>,
     /// Width of the rows being printed, in invocations.
     pub(super) width: u32,
     /// The label at the end of a row.
@@ -199,7 +197,7 @@ impl Entry<'_, '_, '_> {
     }
 
     /// The module variables that the entry point uses.
-    pub(super) fn globals(&self) -> Vec<Handle<GlobalVariable>> {
+    pub(super) fn globals(&self) -> Vec<Global> {
         let info = self.printer.context.info;
         let used = self.module.global_variables.iter().filter(|(variable, _)| !info[*variable].is_empty());
         used.map(|(variable, _)| variable).collect()
@@ -207,11 +205,7 @@ impl Entry<'_, '_, '_> {
 
     /// The parameters of the inner function, its arguments, and the code that unpacks them from the argument
     /// words.
-    fn parameters(
-        &mut self,
-        index: usize,
-        globals: &[Handle<GlobalVariable>],
-    ) -> Result<(String, String, Vec<String>)> {
+    fn parameters(&mut self, index: usize, globals: &[Global]) -> Result<(String, String, Vec<String>)> {
         let interface = self.printer.writer.program.interfaces[index].clone();
         let (mut parameters, mut arguments, mut unpack) = (String::new(), String::new(), Vec::new());
         let writer = &mut *self.printer.writer;
@@ -259,7 +253,7 @@ impl Entry<'_, '_, '_> {
     }
 
     /// Declares workgroup memory and the arrays over the invocations.
-    pub(super) fn arrays(&mut self, globals: &[Handle<GlobalVariable>]) -> Result<()> {
+    pub(super) fn arrays(&mut self, globals: &[Global]) -> Result<()> {
         let items: u32 = self.size.iter().product();
         for &variable in globals {
             let declared = &self.module.global_variables[variable];
@@ -402,7 +396,7 @@ impl Entry<'_, '_, '_> {
     }
 
     /// Declares a local variable with its initial value.
-    pub(super) fn start(&mut self, variable: Handle<naga::LocalVariable>) -> Result<()> {
+    pub(super) fn start(&mut self, variable: Local) -> Result<()> {
         let declared = &self.function.local_variables[variable];
         let type_name = self.printer.writer.type_name(declared.ty)?;
         let name = self.printer.plan.local(variable).to_owned();

@@ -1,13 +1,14 @@
 //! Prints the code in front of a row's loops that decides whether the facts of its schedule hold in this row.
 
 use naga::proc::IndexableLength;
-use naga::{BinaryOperator as Op, Expression, FastHashMap, Handle, Range, Span, Statement, TypeInner};
+use naga::{BinaryOperator as Op, Expression, FastHashMap, Range, Span, Statement, TypeInner};
 use runtime_core::Result;
 
 use super::entry::Entry;
 use super::environment::Part;
 use super::schedule::row_facts::{AssumedFacts, Comparison, Linear, RowFacts};
 use crate::analysis::proof::range;
+use crate::ir::Value;
 use crate::print::c::form::level;
 
 /// By text of a value: its name at the first invocation of the row.
@@ -171,7 +172,7 @@ impl Entry<'_, '_, '_> {
     }
 
     /// The length of the array that an access indexes.
-    fn length(&self, access: Handle<Expression>) -> Result<String> {
+    fn length(&self, access: Value) -> Result<String> {
         let context = self.printer.context;
         let Expression::Access { base, .. } = self.function.expressions[access] else {
             return Ok("0".to_owned());

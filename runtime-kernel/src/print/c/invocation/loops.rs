@@ -1,12 +1,13 @@
 //! Prints loops, as `for` or `while` where they have that shape.
 
-use naga::{Block, Expression, Handle, Statement};
+use naga::{Block, Expression, Statement};
 use runtime_core::Result;
 
 use super::environment::Environment;
 use super::logical::{Logical, unnamed_emits};
 use super::statement::Printer;
 use crate::analysis::proof::trip_count::loop_head;
+use crate::ir::Value;
 use crate::ir::blocks::Skip;
 use crate::ir::operands::used_by;
 use crate::ir::variables::loaded;
@@ -26,7 +27,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         &mut self,
         body: &Block,
         continuing: &Block,
-        break_if: Option<Handle<Expression>>,
+        break_if: Option<Value>,
     ) -> Result<()> {
         let hoisted = loop_head(body).and_then(|(_, condition)| self.environment.hoisted(condition));
         match hoisted {
@@ -40,7 +41,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         &mut self,
         body: &Block,
         continuing: &Block,
-        break_if: Option<Handle<Expression>>,
+        break_if: Option<Value>,
     ) -> Result<()> {
         let found = self.condition_of(body);
         for statement in body.iter().take(found.map_or(0, |(_, from)| from.saturating_sub(1))) {
@@ -91,7 +92,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         open: &str,
         heads: bool,
         body: Body<'_>,
-        (continuing, break_if): (&Block, Option<Handle<Expression>>),
+        (continuing, break_if): (&Block, Option<Value>),
     ) -> Result<()> {
         if Skip::of_block(body.block) != Skip::Continue {
             self.begin(open, heads);
@@ -113,7 +114,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         self.end(continuing, break_if)
     }
 
-    fn end(&mut self, continuing: &Block, break_if: Option<Handle<Expression>>) -> Result<()> {
+    fn end(&mut self, continuing: &Block, break_if: Option<Value>) -> Result<()> {
         self.labels.push(None);
         self.block(continuing)?;
         self.labels.pop();
@@ -155,7 +156,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// The condition of a `while`: the loop begins with `if condition {} else { break; }`. Also returns the
     /// position of the statement after it.
-    fn condition_of(&self, body: &Block) -> Option<(Handle<Expression>, usize)> {
+    fn condition_of(&self, body: &Block) -> Option<(Value, usize)> {
         let mut start = unnamed_emits(&self.plan, body, 0)?;
         while let Some(Statement::If { condition, accept, reject }) = body.get(start)
             && let Some(logical) = Logical::of(self.context, &self.plan, *condition, [accept, reject])
@@ -188,7 +189,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// Whether a value depends on a named value of a body, possibly that of the loop.
-    fn mentions_named(&self, expression: Handle<Expression>) -> bool {
+    fn mentions_named(&self, expression: Value) -> bool {
         if self.plan.value(expression).is_some() {
             return true;
         }

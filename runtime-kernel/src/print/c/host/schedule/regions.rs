@@ -7,15 +7,16 @@
 
 use std::collections::BTreeSet;
 
-use naga::{Block, Expression, Function, Handle, LocalVariable, Range, Span, Statement, SwitchValue};
+use naga::{Block, Expression, Function, Range, Span, Statement, SwitchValue};
 use runtime_core::Result;
 
 use super::row_schedule::rows;
 use super::uniform_code::UniformCode;
 use super::uses::{Needs, Uses};
 use crate::ir::blocks::{self, Skip, has_barrier};
-use crate::ir::operands::{each_use, operands};
+use crate::ir::operands::{operands, used_by};
 use crate::ir::variables::Root;
+use crate::ir::{Local, Value};
 use crate::program::Program;
 
 /// A step of a work-group.
@@ -107,18 +108,18 @@ pub(crate) struct Rows {
     /// Invocations per row.
     pub(crate) width: u32,
     /// Group variables that the steps write: every row starts from their values before the first.
-    pub(crate) written: BTreeSet<Handle<LocalVariable>>,
+    pub(crate) written: BTreeSet<Local>,
     /// Per-invocation variables that the row carries through its loops.
-    pub(crate) carried: BTreeSet<Handle<LocalVariable>>,
+    pub(crate) carried: BTreeSet<Local>,
 }
 
 /// A uniform condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// Computed at its use.
-    Once(Handle<Expression>),
+    Once(Value),
     /// Computed by the invocations of the preceding region, which all agree.
-    FromRegion(Handle<Expression>),
+    FromRegion(Value),
 }
 
 /// Code that runs for every invocation between two cuts.
@@ -128,7 +129,7 @@ pub(crate) struct Region {
     /// The numbers of its statements.
     pub(crate) numbers: Vec<u32>,
     /// Uniform values that it computes for the group.
-    pub(crate) uniform_values: Vec<Handle<Expression>>,
+    pub(crate) uniform_values: Vec<Value>,
     /// Whether it is inside a uniform loop.
     pub(crate) repeats: bool,
     /// How far some invocations jump ahead, past the following region.
@@ -141,7 +142,7 @@ pub(crate) struct Steps {
     pub(crate) steps: Vec<Step>,
     pub(crate) regions: Vec<Region>,
     /// Expressions evaluated once, ahead of a region in which invocations may jump over them.
-    pub(crate) ahead: BTreeSet<Handle<Expression>>,
+    pub(crate) ahead: BTreeSet<Value>,
 }
 
 /// Splits the body of a function.
@@ -183,7 +184,7 @@ struct RegionBuilder<'c> {
     pending_jumps: bool,
     /// What the first statements of the pending region use, and how many these are.
     pending_needs: (Needs, usize),
-    ahead: BTreeSet<Handle<Expression>>,
+    ahead: BTreeSet<Value>,
     /// Number of the next statement.
     number: u32,
     /// Number of enclosing uniform loops.
@@ -307,9 +308,7 @@ impl RegionBuilder<'_> {
             {
                 self.flush(steps);
             }
-            let mut used = Vec::new();
-            each_use(&mut statement.clone(), |value| used.push(*value));
-            self.note_ahead(&used);
+            self.note_ahead(&used_by(statement).0);
             once(steps, (statement.clone(), number), span);
         } else {
             self.reject_jump_ahead(span)?;
@@ -322,7 +321,7 @@ impl RegionBuilder<'_> {
     }
 
     /// Records expressions that are evaluated before the pending region although it may jump over them.
-    fn note_ahead(&mut self, values: &[Handle<Expression>]) {
+    fn note_ahead(&mut self, values: &[Value]) {
         let mut pending = if self.pending_jumps { values.to_vec() } else { Vec::new() };
         while let Some(value) = pending.pop() {
             if self.ahead.insert(value) {
@@ -332,7 +331,7 @@ impl RegionBuilder<'_> {
     }
 
     /// A condition computed by the group, or by the invocations just before.
-    fn condition(&mut self, condition: Handle<Expression>, steps: &mut Vec<Step>) -> Condition {
+    fn condition(&mut self, condition: Value, steps: &mut Vec<Step>) -> Condition {
         if self.uniform_code.is_once(condition) {
             self.flush(steps);
             return Condition::Once(condition);

@@ -6,11 +6,12 @@
 
 use std::collections::BTreeSet;
 
-use naga::{Expression, Function, Handle, LocalVariable, Statement};
+use naga::{Function, Statement};
 
 use super::regions::{Rows, Step};
 use super::variable_storage::{Storage, VariableStorage};
 use crate::ir::variables::{Root, root};
+use crate::ir::{Local, Value};
 
 /// Puts runs of steps without barriers and uniform returns into [`Step::Rows`].
 pub(crate) fn rows(steps: Vec<Step>) -> Vec<Step> {
@@ -97,7 +98,7 @@ pub(crate) fn leaves(steps: &[Step], found: &mut Vec<usize>) {
 }
 
 /// The group variables that steps write.
-fn written(steps: &[Step], function: &Function) -> BTreeSet<Handle<LocalVariable>> {
+fn written(steps: &[Step], function: &Function) -> BTreeSet<Local> {
     let mut found = BTreeSet::new();
     let mut pending: Vec<&Step> = steps.iter().collect();
     while let Some(step) = pending.pop() {
@@ -112,7 +113,7 @@ fn written(steps: &[Step], function: &Function) -> BTreeSet<Handle<LocalVariable
     found
 }
 
-fn local(function: &Function, pointer: Handle<Expression>) -> Option<Handle<LocalVariable>> {
+fn local(function: &Function, pointer: Value) -> Option<Local> {
     match root(function, pointer) {
         Root::Local(variable) => Some(variable),
         _ => None,
@@ -120,7 +121,7 @@ fn local(function: &Function, pointer: Handle<Expression>) -> Option<Handle<Loca
 }
 
 /// The per-invocation variables that uniform loops in the rows write.
-fn carried(steps: &[Step], storage: &VariableStorage) -> BTreeSet<Handle<LocalVariable>> {
+fn carried(steps: &[Step], storage: &VariableStorage) -> BTreeSet<Local> {
     let mut looped = Vec::new();
     for step in steps {
         if matches!(step, Step::Loop { .. }) {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use naga::{Block, Expression, Function, Handle, LocalVariable, Module, Statement};
+use naga::{Block, Expression, Function, Module, Statement};
 
 use super::super::schedule::Schedule;
 use super::super::schedule::regions::Step;
 use crate::analysis::proof::FunctionContext;
-use crate::ir::blocks;
 use crate::ir::operands::{operands, used_by};
 use crate::ir::variables::{Root, root};
+use crate::ir::{Local, Value, blocks};
 
 /// A schedule and the function that it schedules.
 pub(super) struct Evaluated<'v, 'a> {
@@ -23,15 +23,15 @@ pub(super) struct Evaluated<'v, 'a> {
 #[derive(Debug, Default)]
 pub(super) struct Uses {
     /// Expressions evaluated there: definitions of names, and expressions printed in place.
-    pub(super) evaluated: BTreeSet<Handle<Expression>>,
+    pub(super) evaluated: BTreeSet<Value>,
     /// Names that it reads.
-    pub(super) named: BTreeSet<Handle<Expression>>,
+    pub(super) named: BTreeSet<Value>,
     /// Names that it defines.
-    pub(super) defined: BTreeSet<Handle<Expression>>,
+    pub(super) defined: BTreeSet<Value>,
     /// Variables that it reads or writes, in whole or in part.
-    pub(super) variables: BTreeSet<Handle<LocalVariable>>,
+    pub(super) variables: BTreeSet<Local>,
     /// Variables that it writes.
-    pub(super) written: BTreeSet<Handle<LocalVariable>>,
+    pub(super) written: BTreeSet<Local>,
     pub(super) returns: bool,
     /// Whether it has a call or an atomic operation.
     pub(super) calls: bool,
@@ -42,7 +42,7 @@ impl<'v, 'a> Evaluated<'v, 'a> {
         Self { schedule, module: context.module, function: context.function, context }
     }
 
-    pub(super) fn is_named(&self, value: Handle<Expression>) -> bool {
+    pub(super) fn is_named(&self, value: Value) -> bool {
         self.schedule.named.get(value.index()).copied().unwrap_or(false)
     }
 
@@ -63,14 +63,14 @@ impl<'v, 'a> Evaluated<'v, 'a> {
     }
 
     /// What a condition evaluates at its use.
-    pub(super) fn condition(&self, condition: Handle<Expression>) -> Uses {
+    pub(super) fn condition(&self, condition: Value) -> Uses {
         let mut uses = Uses::default();
         self.value(condition, &mut uses);
         uses
     }
 
     /// What the definition of a name evaluates.
-    pub(super) fn definition(&self, value: Handle<Expression>) -> Uses {
+    pub(super) fn definition(&self, value: Value) -> Uses {
         let mut uses = Uses::default();
         self.define(value, &mut uses);
         uses
@@ -102,12 +102,12 @@ impl<'v, 'a> Evaluated<'v, 'a> {
         }
     }
 
-    fn define(&self, value: Handle<Expression>, uses: &mut Uses) {
+    fn define(&self, value: Value, uses: &mut Uses) {
         uses.defined.insert(value);
         self.evaluate(value, uses);
     }
 
-    fn value(&self, value: Handle<Expression>, uses: &mut Uses) {
+    fn value(&self, value: Value, uses: &mut Uses) {
         if self.is_named(value) {
             uses.named.insert(value);
         } else {
@@ -115,7 +115,7 @@ impl<'v, 'a> Evaluated<'v, 'a> {
         }
     }
 
-    fn evaluate(&self, value: Handle<Expression>, uses: &mut Uses) {
+    fn evaluate(&self, value: Value, uses: &mut Uses) {
         if !uses.evaluated.insert(value) {
             return;
         }
@@ -129,7 +129,7 @@ impl<'v, 'a> Evaluated<'v, 'a> {
     }
 
     /// The local variable that a pointer leads into.
-    pub(super) fn variable(&self, pointer: Handle<Expression>) -> Option<Handle<LocalVariable>> {
+    pub(super) fn variable(&self, pointer: Value) -> Option<Local> {
         match root(self.function, pointer) {
             Root::Local(variable) => Some(variable),
             _ => None,

@@ -8,17 +8,18 @@
 
 use std::collections::BTreeSet;
 
-use naga::{Block, Expression, Handle, Statement};
+use naga::{Block, Statement};
 
 use super::super::schedule::regions::{Condition, Step};
 use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
+use crate::ir::Value;
 
 /// Maximum number of pairs of statements in one slot; a schedule beyond it counts as not verified.
 const MAX_PAIRS: usize = 1 << 20;
 
 /// A statement other than uniform control flow, or one expression of an `Emit`.
-type Key = (u32, Option<Handle<Expression>>);
+type Key = (u32, Option<Value>);
 
 /// Its occurrence in the schedule.
 #[derive(Clone, Debug)]
@@ -214,7 +215,7 @@ impl Walk<'_, '_, '_> {
         step: Option<&Step>,
         last: Option<usize>,
     ) -> Verdict {
-        let same = |ours: Handle<Expression>, condition: Condition| {
+        let same = |ours: Value, condition: Condition| {
             let (theirs, agreed) = match condition {
                 Condition::Once(value) => (value, true),
                 Condition::FromRegion(value) => {
@@ -271,7 +272,7 @@ impl Walk<'_, '_, '_> {
     }
 
     fn until(
-        (ours, condition): (Handle<Expression>, Condition),
+        (ours, condition): (Value, Condition),
         last: Option<usize>,
         walk: &Self,
         number: u32,

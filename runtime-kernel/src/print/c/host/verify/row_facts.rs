@@ -1,12 +1,13 @@
 //! Verifies the facts that a row decides before its loop: their inputs are available there, and unchecked accesses
 //! are as linear as the schedule claims.
 
-use naga::{Expression, Handle};
+use naga::Expression;
 
 use super::super::schedule::row_facts::{Linear, RowFacts};
 use super::super::schedule::variable_storage::Storage;
 use super::Verdict;
 use super::evaluated::Evaluated;
+use crate::ir::Value;
 
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     on.schedule.rows.iter().enumerate().try_for_each(|(region, row)| {
@@ -55,7 +56,7 @@ fn known(on: &Evaluated<'_, '_>, region: usize, row_facts: &RowFacts) -> Verdict
 
 /// Whether a value can be computed before a row, and has the claimed slope.
 fn is_computable(on: &Evaluated<'_, '_>, region: usize, linear: Linear, row_facts: &RowFacts) -> Verdict {
-    let here = |value: &Handle<Expression>| {
+    let here = |value: &Value| {
         on.schedule.storage.uniform.contains(value)
             || row_facts.known.values.contains(value)
             || row_facts.known.kept.contains(value)
@@ -104,7 +105,7 @@ fn slope(on: &Evaluated<'_, '_>, linear: Linear) -> Verdict {
 }
 
 /// A value at position `x` of the first row of group zero; `None` if it depends on anything else.
-fn value_at(on: &Evaluated<'_, '_>, value: Handle<Expression>, x: u32, depth: u32) -> Option<u32> {
+fn value_at(on: &Evaluated<'_, '_>, value: Value, x: u32, depth: u32) -> Option<u32> {
     use naga::{BinaryOperator as Op, Binding, BuiltIn, Literal};
     let of = |value| value_at(on, value, x, depth + 1);
     match on.function.expressions[value] {

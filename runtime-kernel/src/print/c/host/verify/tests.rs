@@ -1,6 +1,6 @@
 //! Correct schedules pass, and each broken one is rejected by the rule that it breaks.
 
-use naga::{Expression, Handle, Statement};
+use naga::{Expression, Statement};
 use runtime_core::ErrorKind;
 
 use super::super::entry::verified;
@@ -12,6 +12,7 @@ use super::{Rule, verify};
 use crate::analysis::proof::FunctionContext;
 use crate::analysis::proof::bounds::AllBounds;
 use crate::ir::blocks::Skip;
+use crate::ir::{Local, Value};
 use crate::parse::specialise::Specialisation;
 use crate::print::c::invocation::plan::Plan;
 use crate::print::c::writer::Writer;
@@ -30,7 +31,7 @@ fn each(program: &Program, form: Form, mut visit: impl FnMut(&str, Schedule, Fun
     for (index, point) in program.module.entry_points.iter().enumerate() {
         let context = bounds.entry(&program, index);
         let plan = Plan::new(&writer, context);
-        let named = |value: Handle<Expression>| plan.value(value).is_some();
+        let named = |value: Value| plan.value(value).is_some();
         match Schedule::of(&program, index, context, (Checks::Bounded, point.workgroup_size[0]), &named, form)
         {
             Ok(schedule) => visit(&point.name, schedule, context),
@@ -416,7 +417,7 @@ fn a_packed_sum_must_be_all_that_a_loop_does() {
         )
     };
     let body = rows("sum += dot4U8Packed(x[at + k], x[id.x * 3u + k]);");
-    type Change = fn(&mut PackedSum, Handle<naga::LocalVariable>);
+    type Change = fn(&mut PackedSum, Local);
     let changes: [Change; 4] = [
         |sum, counter| sum.variable = counter,
         |sum, _| sum.function = naga::MathFunction::Dot4I8Packed,

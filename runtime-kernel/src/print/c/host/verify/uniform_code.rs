@@ -7,6 +7,7 @@ use super::super::schedule::variable_storage::Storage;
 use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
 use super::values::is_read_only;
+use crate::ir::Value;
 
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     on.all().into_iter().try_for_each(|(step, _)| visit(on, step))
@@ -44,7 +45,7 @@ fn are_shared(on: &Evaluated<'_, '_>, uses: &Uses) -> Verdict {
     })
 }
 
-fn is_shared(on: &Evaluated<'_, '_>, part: Handle<Expression>) -> bool {
+fn is_shared(on: &Evaluated<'_, '_>, part: Value) -> bool {
     match on.function.expressions[part] {
         Expression::LocalVariable(variable) => on.schedule.storage.variable(variable) == Storage::Group,
         Expression::FunctionArgument(index) => {

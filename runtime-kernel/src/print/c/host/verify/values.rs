@@ -3,17 +3,18 @@
 
 use std::collections::BTreeSet;
 
-use naga::{AddressSpace, Expression, Handle, StorageAccess};
+use naga::{AddressSpace, Expression, StorageAccess};
 
 use super::super::schedule::regions::{Condition, Step};
 use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
+use crate::ir::Value;
 
 /// Names defined so far. The steps are in program order, in which definitions dominate their uses.
 #[derive(Default)]
 struct Defined {
-    uniform: BTreeSet<Handle<Expression>>,
-    by_items: BTreeSet<Handle<Expression>>,
+    uniform: BTreeSet<Value>,
+    by_items: BTreeSet<Value>,
 }
 
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
@@ -46,7 +47,7 @@ fn visit(on: &Evaluated<'_, '_>, step: &Step, defined: &mut Defined, ends: &mut 
 }
 
 /// What the group uses, the group computes.
-fn known(uses: &Uses, uniform: &BTreeSet<Handle<Expression>>) -> Verdict {
+fn known(uses: &Uses, uniform: &BTreeSet<Value>) -> Verdict {
     let unknown = uses.named.iter().find(|value| !uniform.contains(value) && !uses.defined.contains(value));
     ensure!(unknown.is_none(), "the group uses {unknown:?}, which it has not computed")
 }
@@ -80,12 +81,12 @@ fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdi
 /// A recomputed value must have the same result whenever it is computed.
 fn repeated(
     on: &Evaluated<'_, '_>,
-    value: Handle<Expression>,
-    (uniform, recomputed): (&BTreeSet<Handle<Expression>>, &BTreeSet<Handle<Expression>>),
+    value: Value,
+    (uniform, recomputed): (&BTreeSet<Value>, &BTreeSet<Value>),
     region: &Uses,
 ) -> Verdict {
     let uses = on.definition(value);
-    let known = |name: &Handle<Expression>| {
+    let known = |name: &Value| {
         uniform.contains(name)
             || (recomputed.contains(name) && *name < value)
             || (on.schedule.storage.kept.contains(name) && region.named.contains(name))
@@ -98,7 +99,7 @@ fn repeated(
 }
 
 /// Whether an expression reads nothing that changes.
-fn is_fixed(on: &Evaluated<'_, '_>, part: Handle<Expression>) -> bool {
+fn is_fixed(on: &Evaluated<'_, '_>, part: Value) -> bool {
     match on.function.expressions[part] {
         Expression::Load { pointer } => is_read_only(on, pointer),
         Expression::CallResult(_)
@@ -111,7 +112,7 @@ fn is_fixed(on: &Evaluated<'_, '_>, part: Handle<Expression>) -> bool {
 }
 
 /// Whether a pointer leads into memory that the kernel cannot write.
-pub(super) fn is_read_only(on: &Evaluated<'_, '_>, mut pointer: Handle<Expression>) -> bool {
+pub(super) fn is_read_only(on: &Evaluated<'_, '_>, mut pointer: Value) -> bool {
     while let Expression::Access { base, .. } | Expression::AccessIndex { base, .. } =
         on.function.expressions[pointer]
     {

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use naga::{Block, Expression, Handle, LocalVariable, Statement};
+use naga::{Block, Expression, Statement};
 
 use super::super::schedule::regions::{Condition, Step};
 use super::super::schedule::variable_storage::Storage;
 use super::Verdict;
 use super::evaluated::{Around, Evaluated, Uses};
+use crate::ir::Local;
 
 /// The users of variables, in step order.
 struct Users {
     regions: Vec<(usize, Around, Uses)>,
-    group: BTreeSet<Handle<LocalVariable>>,
+    group: BTreeSet<Local>,
 }
 
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
@@ -35,7 +36,7 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     on.function.local_variables.iter().try_for_each(|(variable, _)| self::variable(on, variable, &users))
 }
 
-fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Users) -> Verdict {
+fn variable(on: &Evaluated<'_, '_>, variable: Local, users: &Users) -> Verdict {
     let storage = &on.schedule.storage;
     let in_regions: Vec<_> =
         users.regions.iter().filter(|(_, _, uses)| uses.variables.contains(&variable)).collect();
@@ -83,7 +84,7 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
 }
 
 /// Whether a block assigns a variable before reading it, on all paths; `None` if it does neither.
-fn assigned_first(on: &Evaluated<'_, '_>, block: &Block, variable: Handle<LocalVariable>) -> Option<bool> {
+fn assigned_first(on: &Evaluated<'_, '_>, block: &Block, variable: Local) -> Option<bool> {
     for statement in block {
         let uses = on.statement(statement);
         if !uses.variables.contains(&variable) {
