@@ -54,7 +54,7 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
 }
 
 fn wrong(what: &str) -> Verdict {
-    Err(format!("{what}"))
+    Err(what.to_owned())
 }
 
 fn note_emitted(block: &Block, found: &mut BTreeSet<Value>) {

@@ -69,13 +69,15 @@ impl fmt::Display for Rejected {
 /// What is wrong, if anything is.
 type Verdict = Result<(), String>;
 
+type Verify = fn(&Evaluated<'_, '_>) -> Verdict;
+
 /// Verifies a schedule.
 ///
 /// # Errors
 /// The first rule that it breaks.
 pub(super) fn verify(schedule: &Schedule, context: FunctionContext<'_>) -> Result<(), Rejected> {
     let on = Evaluated::new(schedule, context);
-    let rules: [(Rule, fn(&Evaluated<'_, '_>) -> Verdict); 8] = [
+    let rules: [(Rule, Verify); 8] = [
         (Rule::Order, order::verify),
         (Rule::UniformCode, uniform_code::verify),
         (Rule::Values, values::verify),
@@ -85,8 +87,6 @@ pub(super) fn verify(schedule: &Schedule, context: FunctionContext<'_>) -> Resul
         (Rule::RowFacts, row_facts::verify),
         (Rule::HoistedChecks, hoisted_checks::verify),
     ];
-    let broken = |(rule, verify): (Rule, fn(&Evaluated<'_, '_>) -> Verdict)| {
-        verify(&on).map_err(|detail| Rejected { rule, detail })
-    };
+    let broken = |(rule, verify): (Rule, Verify)| verify(&on).map_err(|detail| Rejected { rule, detail });
     rules.into_iter().try_for_each(broken)
 }
