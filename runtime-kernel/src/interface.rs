@@ -1,7 +1,8 @@
 //! The arguments and work-group of each entry point, as plain data.
 
-use naga::{GlobalVariable, Handle};
 use runtime_core::{Access, DType};
+
+use crate::ir::Global;
 
 /// An entry point: its arguments and its work-group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub struct Interface {
     /// The layouts of tensors among the scalars, in their order.
     pub layouts: Vec<Layout>,
     /// The `var<immediate>` that holds the scalars.
-    pub(crate) immediate: Option<Handle<GlobalVariable>>,
+    pub(crate) immediate: Option<Global>,
     /// Invocations per work-group.
     pub group_size: [u32; 3],
     /// Bytes of workgroup memory.
@@ -51,7 +52,7 @@ pub struct Tensor {
     pub min_bytes: u64,
     /// Required alignment of its address: the size of its widest scalar, a power of two. Vectors need no more.
     pub alignment_bytes: u64,
-    pub(crate) variable: Handle<GlobalVariable>,
+    pub(crate) variable: Global,
 }
 
 /// A member of the `var<immediate>` struct.

@@ -76,7 +76,7 @@ mod print;
 mod printed;
 mod program;
 #[cfg(test)]
-mod test_programs;
+mod tests;
 mod transform;
 
 pub use analysis::features::Feature;

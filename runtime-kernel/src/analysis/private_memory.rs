@@ -1,8 +1,9 @@
 //! The private memory of an invocation: variables, and composite values that a compiler may keep in memory.
 
 use naga::valid::{FunctionInfo, ModuleInfo};
-use naga::{AddressSpace, Expression, Function, GlobalVariable, Handle, Module, TypeInner};
+use naga::{AddressSpace, Expression, Function, GlobalVariable, Module, TypeInner};
 
+use crate::ir::Global;
 use crate::ir::blocks::note_calls;
 use crate::program::Program;
 
@@ -13,7 +14,7 @@ const SMALLEST_VALUE: u64 = 256;
 pub(crate) fn of_entry(program: &Program, index: usize) -> u64 {
     let (module, info) = (&program.module, program.info.get_entry_point(index));
     let entry = &module.entry_points[index].function;
-    let used = |(handle, variable): &(Handle<GlobalVariable>, &GlobalVariable)| {
+    let used = |(handle, variable): &(Global, &GlobalVariable)| {
         variable.space == AddressSpace::Private && !info[*handle].is_empty()
     };
     let privates = module.global_variables.iter().filter(used);

@@ -11,6 +11,7 @@ use runtime_core::{Access, DType, Error, ErrorKind, Result};
 
 use crate::analysis::features::Feature;
 use crate::interface::{self, Interface, Layout, Tensor};
+use crate::ir::Global;
 use crate::ir::cooperative::ROW_ALIGNMENT;
 use crate::parse::diagnostics::failed;
 use crate::parse::textures;
@@ -164,7 +165,7 @@ impl Reflect<'_> {
         })
     }
 
-    fn used(&self, uses: &FunctionInfo) -> impl Iterator<Item = (Handle<GlobalVariable>, &GlobalVariable)> {
+    fn used(&self, uses: &FunctionInfo) -> impl Iterator<Item = (Global, &GlobalVariable)> {
         let all = self.program.module.global_variables.iter();
         all.filter(|(handle, _)| uses[*handle] != GlobalUse::empty())
     }
@@ -203,11 +204,7 @@ impl Reflect<'_> {
     }
 
     /// The members of a struct of scalars, those of layouts one by one.
-    fn scalars(
-        &self,
-        handle: Handle<GlobalVariable>,
-        variable: &GlobalVariable,
-    ) -> Result<Vec<interface::Scalar>> {
+    fn scalars(&self, handle: Global, variable: &GlobalVariable) -> Result<Vec<interface::Scalar>> {
         let TypeInner::Struct { members, .. } = &self.program.module.types[variable.ty].inner else {
             return Err(self.broken(handle, "is not a struct", SCALARS));
         };
@@ -229,7 +226,7 @@ impl Reflect<'_> {
         Ok(list)
     }
 
-    fn scalar(&self, handle: Handle<GlobalVariable>, member: &StructMember) -> Result<interface::Scalar> {
+    fn scalar(&self, handle: Global, member: &StructMember) -> Result<interface::Scalar> {
         let name = member.name.clone().unwrap_or_default();
         let dtype = match self.program.module.types[member.ty].inner {
             TypeInner::Scalar(scalar) => dtype(scalar),
@@ -242,7 +239,7 @@ impl Reflect<'_> {
     }
 
     /// The dimensions that a member of type `Layout` holds; `None` for a member of another type.
-    fn layout_rank(&self, handle: Handle<GlobalVariable>, member: &StructMember) -> Result<Option<u32>> {
+    fn layout_rank(&self, handle: Global, member: &StructMember) -> Result<Option<u32>> {
         let module = &self.program.module;
         let Type { name, inner: TypeInner::Struct { members, .. } } = &module.types[member.ty] else {
             return Ok(None);
@@ -277,7 +274,7 @@ impl Reflect<'_> {
     }
 
     /// Finds the tensors of the layouts.
-    fn layouts(&self, handle: Handle<GlobalVariable>, tensors: &[Tensor]) -> Result<Vec<Layout>> {
+    fn layouts(&self, handle: Global, tensors: &[Tensor]) -> Result<Vec<Layout>> {
         let module = &self.program.module;
         let TypeInner::Struct { members, .. } = &module.types[module.global_variables[handle].ty].inner
         else {
@@ -352,7 +349,7 @@ impl Reflect<'_> {
         }
     }
 
-    fn broken(&self, handle: Handle<GlobalVariable>, what: &str, rule: &str) -> Error {
+    fn broken(&self, handle: Global, what: &str, rule: &str) -> Error {
         let variables = &self.program.module.global_variables;
         let name = variables[handle].name.as_deref().unwrap_or_default();
         let place = self.program.place(variables.get_span(handle));

@@ -5,10 +5,11 @@
 //! returned earlier.
 
 use naga::valid::ModuleInfo;
-use naga::{Block, Expression, Function, Handle, Module, Span, Statement};
+use naga::{Block, Function, Module, Span, Statement};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::analysis::uniformity::Uniformity;
+use crate::ir::Value;
 use crate::ir::blocks::{self, Skip, is_collective};
 use crate::parse;
 use crate::program::Program;
@@ -276,7 +277,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The location of a condition if it varies; that of its statement if the condition has none.
-    fn varying(&self, condition: Handle<Expression>, statement: Span) -> Divergence {
+    fn varying(&self, condition: Value, statement: Span) -> Divergence {
         if self.uniformity.is_uniform(condition) {
             return None;
         }

@@ -1,11 +1,12 @@
 //! Rejects a `continue` that bypasses a declaration which the loop's `continuing` block uses. WGSL forbids it and
 //! naga does not check it; the value would never have been computed.
 
-use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Module, Span, Statement};
+use naga::{Block, Expression, FastHashSet, Function, Module, Span, Statement};
 use runtime_core::Result;
 
 use crate::ir::blocks::{self, Skip};
-use crate::ir::operands::{each_use, operands, result_of};
+use crate::ir::operands::{operands, used_by};
+use crate::ir::{Local, Value};
 use crate::parse::diagnostics::{failed, place};
 
 /// Checks all loops of a module, whose text is `code`.
@@ -84,15 +85,12 @@ fn jump(block: &Block) -> Option<Span> {
 }
 
 /// The expressions that these statements evaluate for those after them.
-fn late(statements: &[Statement]) -> FastHashSet<Handle<Expression>> {
+fn late(statements: &[Statement]) -> FastHashSet<Value> {
     let mut late = FastHashSet::default();
     for statement in statements {
         match statement {
             Statement::Emit(range) => late.extend(range.clone()),
-            other if blocks::inner(other).next().is_none() => {
-                late.extend(result_of(&mut other.clone()).copied());
-            }
-            _ => {}
+            other => late.extend(used_by(other).1),
         }
     }
     late
@@ -106,7 +104,7 @@ fn start(block: &Block) -> Option<usize> {
 
 /// The location of a variable's declaration, if it comes after a `continue`. The module declares all variables
 /// before the body, so only the text shows this.
-fn declared_after(function: &Function, variable: Handle<LocalVariable>, jump: Span) -> Option<Span> {
+fn declared_after(function: &Function, variable: Local, jump: Span) -> Option<Span> {
     let declared = function.local_variables.get_span(variable);
     let is_after = declared.to_range()?.start > jump.to_range()?.start;
     (is_after && function.local_variables[variable].name.is_some()).then_some(declared)
@@ -115,24 +113,23 @@ fn declared_after(function: &Function, variable: Handle<LocalVariable>, jump: Sp
 /// The expressions that statements use, each with the location of the statement.
 struct Uses<'f> {
     function: &'f Function,
-    seen: FastHashSet<Handle<Expression>>,
-    list: Vec<(Handle<Expression>, Span)>,
+    seen: FastHashSet<Value>,
+    list: Vec<(Value, Span)>,
 }
 
 impl Uses<'_> {
     fn block(&mut self, block: &Block) {
         for (statement, &span) in block.span_iter() {
-            self.list.extend(blocks::control(statement).map(|condition| (condition, span)));
             match statement {
                 Statement::Emit(range) => self.list.extend(range.clone().map(|value| (value, span))),
-                other => each_use(&mut other.clone(), |used| self.list.push((*used, span))),
+                other => self.list.extend(used_by(other).0.into_iter().map(|used| (used, span))),
             }
             blocks::inner(statement).for_each(|block| self.block(block));
         }
     }
 
     /// Adds the operands of an expression.
-    fn within(&mut self, expression: Handle<Expression>, used: Span) {
+    fn within(&mut self, expression: Value, used: Span) {
         if self.seen.insert(expression) {
             let span = self.function.expressions.get_span(expression);
             let used = if span.is_defined() { span } else { used };

@@ -7,6 +7,7 @@ use naga::{
 };
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::ir::Value;
 use crate::ir::cooperative::{self, Matrix, ROW_ALIGNMENT};
 use crate::ir::variables::array_of;
 use crate::program::Program;
@@ -80,7 +81,7 @@ fn check_access(
     data: CooperativeData,
 ) -> std::result::Result<(), &'static str> {
     let module = &program.module;
-    let inner = |value: Handle<Expression>| info[value].ty.inner_with(&module.types);
+    let inner = |value: Value| info[value].ty.inner_with(&module.types);
     let index = match function.expressions[data.pointer] {
         Expression::Access { index, .. } => Some(index),
         Expression::AccessIndex { .. } => None,
@@ -130,7 +131,7 @@ const fn is_number(element: &TypeInner) -> bool {
 }
 
 /// The offset in bytes of a part of a variable in storage or work-group memory, and its type.
-fn place((module, function): (&Module, &Function), part: Handle<Expression>) -> Option<(u32, Handle<Type>)> {
+fn place((module, function): (&Module, &Function), part: Value) -> Option<(u32, Handle<Type>)> {
     match function.expressions[part] {
         Expression::GlobalVariable(variable) => {
             let variable = &module.global_variables[variable];

@@ -41,9 +41,9 @@ pub(super) fn meeting(first: &Access, second: &Access) -> (Meeting, [Scalars; 2]
         let difference = one.constant - two.constant;
         let rest = [&one.terms[..], &two.terms[..]];
         match pair.outcome(rest, bytes.map(|bytes| bytes + difference), &mut Vec::new()) {
-            Some(true) => return (Meeting::Never, pair.relies),
-            Some(false) => return (meeting, pair.relies),
-            None => {}
+            Solution::Impossible => return (Meeting::Never, pair.relies),
+            Solution::SameItem => return (meeting, pair.relies),
+            Solution::Unknown => {}
         }
     }
     (Meeting::Anywhere, [0; 2])
@@ -70,19 +70,24 @@ struct Pair<'a> {
     steps: u32,
 }
 
+/// What is known of two items that make an equation true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Solution {
+    /// There are none.
+    Impossible,
+    /// Their separate variables are equal.
+    SameItem,
+    /// Nothing.
+    Unknown,
+}
+
 impl Pair<'_> {
-    /// What follows if the terms of the first access, minus those of the second, plus a number in `between` are 0:
-    /// `Some(true)` that this cannot be, `Some(false)` that the separate variables, those in `same` included, are equal, `None`
-    /// nothing.
-    fn outcome(
-        &mut self,
-        terms: [Terms<'_>; 2],
-        between: [i128; 2],
-        same: &mut Vec<Variable>,
-    ) -> Option<bool> {
+    /// Solves `first - second + c = 0`, for the terms of both accesses and a `c` in `between`. The variables in `same` are known
+    /// to be equal.
+    fn outcome(&mut self, terms: [Terms<'_>; 2], between: [i128; 2], same: &mut Vec<Variable>) -> Solution {
         self.steps += 1;
         if self.steps > MAX_STEPS {
-            return None;
+            return Solution::Unknown;
         }
         let largest = terms.iter().flat_map(|terms| terms.iter()).map(|(_, factor)| factor.abs()).max();
         let Some(factor) = largest else { return self.at_end(between, same) };
@@ -91,22 +96,22 @@ impl Pair<'_> {
                 terms.iter().filter(|(_, own)| (own.abs() == factor) == is_upper).copied().collect()
             })
         });
-        let rest = self.difference([&lower[0], &lower[1]])?;
+        let rest = self.difference([&lower[0], &lower[1]]);
+        let Some((rest, [least, greatest])) = rest.zip(self.difference([&upper[0], &upper[1]])) else {
+            return Solution::Unknown;
+        };
         let [min, max] = [rest[0] + between[0], rest[1] + between[1]];
         // factor · upper = −(lower + between)
         let [from, to] = [-max, -min];
-        let [least, greatest] = self.difference([&upper[0], &upper[1]])?;
         let first = ceiling(from.max(least), factor);
         let last = to.min(greatest).div_euclid(factor);
         if first > last {
-            return Some(true);
+            return Solution::Impossible;
         }
-        let separate = self.separate_in(&upper)?;
-        if let Some(variable) = separate {
-            if (first, last) != (0, 0) {
-                return None;
-            }
-            same.push(variable);
+        match self.separate_in(&upper) {
+            Some(None) => {}
+            Some(Some(variable)) if (first, last) == (0, 0) => same.push(variable),
+            _ => return Solution::Unknown,
         }
         self.each_value((first, last), factor, [&lower[0], &lower[1]], (between, same))
     }
@@ -118,18 +123,22 @@ impl Pair<'_> {
         factor: i128,
         lower: [Terms<'_>; 2],
         (between, same): ([i128; 2], &mut Vec<Variable>),
-    ) -> Option<bool> {
+    ) -> Solution {
         if last - first >= MAX_VALUES {
             // It may be that the rest does not matter.
             return self.settled(same);
         }
-        let mut never = true;
+        let mut all = Solution::Impossible;
         for value in first..=last {
             let known = same.len();
-            never &= self.outcome(lower, between.map(|bound| bound + value * factor), same)?;
+            match self.outcome(lower, between.map(|bound| bound + value * factor), same) {
+                Solution::Impossible => {}
+                Solution::SameItem => all = Solution::SameItem,
+                Solution::Unknown => return Solution::Unknown,
+            }
             same.truncate(known);
         }
-        Some(never)
+        all
     }
 
     /// The only separate variable among terms with the same factor, if they have one; `None` if they have more than that.
@@ -167,30 +176,30 @@ impl Pair<'_> {
         if self.uses_facts { knowledge.range_of(terms) } else { knowledge.plain_range_of(terms) }
     }
 
-    fn at_end(&mut self, between: [i128; 2], same: &[Variable]) -> Option<bool> {
+    fn at_end(&mut self, between: [i128; 2], same: &[Variable]) -> Solution {
         if between[0] > 0 || between[1] < 0 {
-            return Some(true);
+            return Solution::Impossible;
         }
         self.settled(same)
     }
 
-    /// `Some(false)` if all separate variables are equal.
-    fn settled(&mut self, same: &[Variable]) -> Option<bool> {
+    /// The same item, if all separate variables are equal.
+    fn settled(&mut self, same: &[Variable]) -> Solution {
         for &variable in self.separate {
             if same.contains(&variable) {
                 continue;
             }
             // It does not matter for the place, so it must have one value only.
             let term = [(variable, 1)];
-            let ([min, max], on_one) = self.range_of(0, &term)?;
-            let (other, on_two) = self.range_of(1, &term)?;
-            if min != max || other != [min, max] {
-                return None;
+            match (self.range_of(0, &term), self.range_of(1, &term)) {
+                (Some(([min, max], on_one)), Some((other, on_two))) if min == max && other == [min, max] => {
+                    self.relies[0] |= on_one;
+                    self.relies[1] |= on_two;
+                }
+                _ => return Solution::Unknown,
             }
-            self.relies[0] |= on_one;
-            self.relies[1] |= on_two;
         }
-        Some(false)
+        Solution::SameItem
     }
 }
 

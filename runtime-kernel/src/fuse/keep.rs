@@ -12,7 +12,7 @@ use super::walk::{Accesses, Shape};
 
 /// Tensors that are kept in variables.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct Promotions {
     pub(super) promoted: Vec<Promoted>,
     /// The launches and scalars that the proofs rely on.
     pub(super) relies: Vec<(usize, Scalars)>,
@@ -31,10 +31,10 @@ struct User<'a> {
 
 impl<'a> Planner<'a> {
     /// The tensors of a run that need no memory.
-    pub(super) fn promoted(&mut self, run: &Run, end: usize, geometry: &Geometry) -> Kept {
-        let mut kept = Kept::default();
+    pub(super) fn promoted(&mut self, run: &Run, end: usize, geometry: &Geometry) -> Promotions {
+        let mut promotions = Promotions::default();
         if geometry.guards.iter().any(|guard| *guard != Guard::None) {
-            return kept;
+            return promotions;
         }
         let request = self.request;
         for (tensor, described) in request.tensors.iter().enumerate() {
@@ -43,10 +43,10 @@ impl<'a> Planner<'a> {
             }
             let users = self.users(tensor, (run.first, end), geometry);
             if !users.is_empty() {
-                self.keep(&users, (tensor, described.promotion), (run.first, end), &mut kept);
+                self.keep(&users, (tensor, described.promotion), (run.first, end), &mut promotions);
             }
         }
-        kept
+        promotions
     }
 
     /// The launches that use a tensor; none if some of them are not in the run.
@@ -71,7 +71,7 @@ impl<'a> Planner<'a> {
         users: &[User<'a>],
         (tensor, promotion): (usize, Promotion),
         (first, end): (usize, usize),
-        kept: &mut Kept,
+        promotions: &mut Promotions,
     ) {
         let bytes = self.request.tensors[tensor].bytes;
         for (exact, user) in [0, 1].into_iter().flat_map(|exact| users.iter().map(move |user| (exact, user)))
@@ -91,23 +91,23 @@ impl<'a> Planner<'a> {
         };
         let is_own = promotion != Promotion::Workgroup;
         if let Some((promoted, relies)) = is_own.then(|| private(&bounded)).flatten() {
-            kept.promoted.push(promoted);
-            kept.relies.extend(relies);
+            promotions.promoted.push(promoted);
+            promotions.relies.extend(relies);
             return;
         }
-        let room = self.room((first, end), &kept.promoted);
+        let room = self.room((first, end), &promotions.promoted);
         let wanted = [(false, is_own), (true, promotion != Promotion::Private)];
         for (is_shared, _) in wanted.into_iter().filter(|(_, is_wanted)| *is_wanted) {
             match array(&exact, (is_shared, room)) {
                 Ok((promoted, relies)) => {
-                    kept.promoted.push(promoted);
-                    kept.relies.extend(relies);
+                    promotions.promoted.push(promoted);
+                    promotions.relies.extend(relies);
                     let relying = users.iter().filter(|user| user.shapes[0] != user.shapes[1]);
-                    kept.groups.extend(relying.map(|user| user.launch.index));
+                    promotions.groups.extend(relying.map(|user| user.launch.index));
                     return;
                 }
                 Err(Refusal::TooLarge(bytes)) => {
-                    kept.notes.push(too_large(&users[0].launch, tensor, (bytes, room)));
+                    promotions.notes.push(too_large(&users[0].launch, tensor, (bytes, room)));
                 }
                 Err(Refusal::Unproven) => {}
             }

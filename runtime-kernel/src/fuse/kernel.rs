@@ -1,5 +1,7 @@
 //! The code of a launch, as the fuser sees it: its entry point with small functions inlined.
 
+use std::iter;
+
 use naga::valid::FunctionInfo;
 use naga::{Binding, BuiltIn, EntryPoint, Expression, Function, Statement, TypeInner};
 use runtime_core::{Error, ErrorKind, PortableSource, Result};
@@ -80,17 +82,10 @@ impl<'a> Body<'a> {
 
     /// The functions that it calls, directly or not, and itself.
     pub(super) fn functions(self) -> Vec<&'a Function> {
-        let module = &self.program.module;
-        let mut called = vec![false; module.functions.len()];
-        blocks::note_calls(&self.function().body, &mut called);
-        let mut list = vec![self.function()];
-        for (handle, function) in module.functions.iter().rev() {
-            if called[handle.index()] {
-                blocks::note_calls(&function.body, &mut called);
-                list.push(function);
-            }
-        }
-        list
+        let called = blocks::note_all_calls(&self.program.module, &self.function().body);
+        let others = self.program.module.functions.iter().rev();
+        let others = others.filter(|(handle, _)| called[handle.index()]).map(|(_, function)| function);
+        iter::once(self.function()).chain(others).collect()
     }
 
     /// Whether each item does the same in groups of any other size: it knows no more than its global position.

@@ -221,7 +221,7 @@ fn resources<'a>(launches: impl Iterator<Item = &'a Launch<'a>>, device: &Device
     Ok(())
 }
 
-/// The groups of a kernel fused of a run.
+/// The launch geometry of the kernel that replaces `run`.
 ///
 /// # Errors
 /// Why there are none.

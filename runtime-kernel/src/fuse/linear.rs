@@ -32,45 +32,70 @@ impl Variable {
 /// The scalar arguments of a launch that a statement relies on, as bits.
 pub(super) type Scalars = u64;
 
-/// A number modulo 2³²: a constant plus multiples of variables.
+/// A constant plus multiples of variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Linear {
-    pub(super) constant: u32,
+pub(super) struct Sum<N> {
+    pub(super) constant: N,
     /// Sorted; no factor is 0.
-    pub(super) terms: Vec<(Variable, u32)>,
+    pub(super) terms: Vec<(Variable, N)>,
     pub(super) relies: Scalars,
 }
 
-impl Linear {
-    pub(super) fn constant(constant: u32) -> Self {
+/// A number modulo 2³².
+pub(super) type Linear = Sum<u32>;
+
+/// An integer.
+pub(super) type Integer = Sum<i128>;
+
+/// What the constants and factors of a sum are.
+pub(super) trait Number: Copy + Default + PartialEq {
+    /// `self + number * factor`
+    fn plus_times(self, number: Self, factor: Self) -> Self;
+}
+
+impl Number for u32 {
+    fn plus_times(self, number: Self, factor: Self) -> Self {
+        self.wrapping_add(number.wrapping_mul(factor))
+    }
+}
+
+impl Number for i128 {
+    fn plus_times(self, number: Self, factor: Self) -> Self {
+        self + number * factor
+    }
+}
+
+impl<N: Number> Sum<N> {
+    pub(super) fn constant(constant: N) -> Self {
         Self { constant, ..Self::default() }
     }
 
-    pub(super) fn variable(variable: Variable, factor: u32) -> Self {
+    pub(super) fn variable(variable: Variable, factor: N) -> Self {
         Self { terms: vec![(variable, factor)], ..Self::default() }
     }
 
+    pub(super) fn plus_times(&self, other: &Self, factor: N) -> Self {
+        let mut sum = self.clone();
+        sum.constant = sum.constant.plus_times(other.constant, factor);
+        sum.relies |= other.relies;
+        for &(variable, times) in &other.terms {
+            match sum.terms.binary_search_by(|(own, _)| own.cmp(&variable)) {
+                Ok(place) => sum.terms[place].1 = sum.terms[place].1.plus_times(times, factor),
+                Err(place) => sum.terms.insert(place, (variable, N::default().plus_times(times, factor))),
+            }
+        }
+        sum.terms.retain(|(_, factor)| *factor != N::default());
+        sum
+    }
+}
+
+impl Linear {
     pub(super) fn plus(&self, other: &Self) -> Self {
         self.plus_times(other, 1)
     }
 
     pub(super) fn minus(&self, other: &Self) -> Self {
         self.plus_times(other, u32::MAX)
-    }
-
-    pub(super) fn plus_times(&self, other: &Self, factor: u32) -> Self {
-        let mut sum = self.clone();
-        sum.constant = sum.constant.wrapping_add(other.constant.wrapping_mul(factor));
-        sum.relies |= other.relies;
-        for &(variable, times) in &other.terms {
-            let times = times.wrapping_mul(factor);
-            match sum.terms.binary_search_by(|(own, _)| own.cmp(&variable)) {
-                Ok(place) => sum.terms[place].1 = sum.terms[place].1.wrapping_add(times),
-                Err(place) => sum.terms.insert(place, (variable, times)),
-            }
-        }
-        sum.terms.retain(|(_, factor)| *factor != 0);
-        sum
     }
 
     /// The product, if one of them is constant.
@@ -93,39 +118,6 @@ impl Linear {
     /// Its value, if it is constant.
     pub(super) fn value(&self) -> Option<u32> {
         self.terms.is_empty().then_some(self.constant)
-    }
-}
-
-/// An integer: a constant plus multiples of variables.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Integer {
-    pub(super) constant: i128,
-    /// Sorted; no factor is 0.
-    pub(super) terms: Vec<(Variable, i128)>,
-    pub(super) relies: Scalars,
-}
-
-impl Integer {
-    pub(super) fn variable(variable: Variable) -> Self {
-        Self { terms: vec![(variable, 1)], ..Self::default() }
-    }
-
-    pub(super) fn constant(constant: i128) -> Self {
-        Self { constant, ..Self::default() }
-    }
-
-    pub(super) fn plus_times(&self, other: &Self, factor: i128) -> Self {
-        let mut sum = self.clone();
-        sum.constant += other.constant * factor;
-        sum.relies |= other.relies;
-        for &(variable, times) in &other.terms {
-            match sum.terms.binary_search_by(|(own, _)| own.cmp(&variable)) {
-                Ok(place) => sum.terms[place].1 += times * factor,
-                Err(place) => sum.terms.insert(place, (variable, times * factor)),
-            }
-        }
-        sum.terms.retain(|(_, factor)| *factor != 0);
-        sum
     }
 }
 

@@ -7,7 +7,7 @@ use runtime_core::{
 };
 
 use super::collide::{Meeting, meeting};
-use super::keep::Kept;
+use super::keep::Promotions;
 use super::kernel::{Body, Kernel};
 use super::legality::{self, Geometry, Launch, Use, shown};
 use super::linear::Scalars;
@@ -285,7 +285,7 @@ impl<'a> Planner<'a> {
     /// The code of a run.
     fn code(&mut self, run: &Run, end: usize) -> Result<Written, String> {
         let Some(geometry) = &run.geometry else { return Err("it is a single launch".to_owned()) };
-        let Kept { promoted, relies, groups, notes } = self.promoted(run, end, geometry);
+        let Promotions { promoted, relies, groups, notes } = self.promoted(run, end, geometry);
         let constants = self.request.constants;
         let written = self.written(run, end, geometry, (&promoted, constants));
         // A value may make a constant expression that overflows.

@@ -1,11 +1,19 @@
 //! Walks over functions, nested blocks, barriers in them, and jumps out of them.
 
-use naga::{Block, Expression, Function, Handle, Module, Statement};
+use naga::{Block, Expression, Function, Module, Span, Statement};
+
+use crate::ir::Value;
 
 /// All functions of a module, entry points last.
 pub(crate) fn functions(module: &Module) -> impl Iterator<Item = &Function> {
     let functions = module.functions.iter().map(|(_, function)| function);
     functions.chain(module.entry_points.iter().map(|entry| &entry.function))
+}
+
+/// [`functions`], to be changed.
+pub(crate) fn functions_mut(module: &mut Module) -> impl Iterator<Item = &mut Function> {
+    let functions = module.functions.iter_mut().map(|(_, function)| function);
+    functions.chain(module.entry_points.iter_mut().map(|entry| &mut entry.function))
 }
 
 /// The blocks inside a statement, in the order of the text.
@@ -35,7 +43,7 @@ pub(crate) fn inner_mut(statement: &mut Statement) -> impl Iterator<Item = &mut 
 }
 
 /// The value by which a statement selects one of its blocks, or leaves them.
-pub(crate) const fn control(statement: &Statement) -> Option<Handle<Expression>> {
+pub(crate) const fn control(statement: &Statement) -> Option<Value> {
     match *statement {
         Statement::If { condition, .. } => Some(condition),
         Statement::Switch { selector, .. } => Some(selector),
@@ -59,15 +67,18 @@ pub(crate) fn any<'b>(block: &'b Block, is: &mut impl FnMut(&'b Statement) -> bo
 
 /// Whether a statement, or any inside it, satisfies a predicate.
 pub(crate) fn within<'b>(statement: &'b Statement, is: &mut impl FnMut(&'b Statement) -> bool) -> bool {
-    // Most statements have no block, and `inner` is slower to find that out.
-    is(statement)
-        || match statement {
-            Statement::Block(block) => any(block, is),
-            Statement::If { accept: first, reject: second, .. }
-            | Statement::Loop { body: first, continuing: second, .. } => any(first, is) || any(second, is),
-            Statement::Switch { cases, .. } => cases.iter().any(|case| any(&case.body, is)),
-            _ => false,
-        }
+    is(statement) || inner(statement).any(|block| any(block, is))
+}
+
+/// Rebuilds a block and those within: `write` appends what takes the place of each statement, whose inner blocks are rebuilt
+/// already.
+pub(crate) fn rewrite(block: &mut Block, write: &mut impl FnMut(Statement, Span, &mut Block)) {
+    let mut new = Block::with_capacity(block.len());
+    for (mut statement, span) in std::mem::take(block).span_into_iter() {
+        inner_mut(&mut statement).for_each(|inner| rewrite(inner, write));
+        write(statement, span, &mut new);
+    }
+    *block = new;
 }
 
 /// Whether a statement is a barrier.
@@ -97,6 +108,28 @@ pub(crate) fn has_barrier(block: &Block) -> bool {
 /// Whether a statement may return from the function.
 pub(crate) fn has_return(statement: &Statement) -> bool {
     within(statement, &mut |statement| matches!(statement, Statement::Return { .. }))
+}
+
+/// Whether control never reaches the end of a block.
+pub(crate) fn leaves(block: &Block) -> bool {
+    match block.last() {
+        Some(Statement::Return { .. } | Statement::Break | Statement::Continue | Statement::Kill) => true,
+        Some(Statement::Block(inner)) => leaves(inner),
+        Some(Statement::If { accept, reject, .. }) => leaves(accept) && leaves(reject),
+        _ => false,
+    }
+}
+
+/// Notes the functions that a body calls, directly or not, in a list by function.
+pub(crate) fn note_all_calls(module: &Module, body: &Block) -> Vec<bool> {
+    let mut called = vec![false; module.functions.len()];
+    note_calls(body, &mut called);
+    for (handle, function) in module.functions.iter().rev() {
+        if called[handle.index()] {
+            note_calls(&function.body, &mut called);
+        }
+    }
+    called
 }
 
 /// How far the jumps out of a statement lead, other than returns.
@@ -158,7 +191,7 @@ mod tests {
 
     fn switch(body: Vec<Statement>) -> Statement {
         let case = |body| naga::SwitchCase { value: naga::SwitchValue::Default, body, fall_through: false };
-        let selector = naga::Arena::new().append(Expression::SubgroupBallotResult, naga::Span::UNDEFINED);
+        let selector = naga::Arena::new().append(Expression::SubgroupBallotResult, Span::UNDEFINED);
         Statement::Switch { selector, cases: vec![case(Block::new()), case(block(body))] }
     }
 

@@ -1,7 +1,9 @@
 //! Writes the body of a function: nested blocks, and the `Emit` of each range of expressions.
 
-use naga::{BinaryOperator, Block, Expression, Function, Handle, Literal, Range, Span, Statement};
+use naga::{BinaryOperator, Block, Expression, Function, Literal, Range, Span, Statement};
 use runtime_core::Result;
+
+use crate::ir::Value;
 
 /// A function being written.
 pub(crate) struct BodyWriter {
@@ -9,7 +11,7 @@ pub(crate) struct BodyWriter {
     /// The enclosing blocks of the next statement.
     blocks: Vec<Block>,
     /// The pending range of expressions for the next `Emit`: first and last.
-    run: Option<[Handle<Expression>; 2]>,
+    run: Option<[Value; 2]>,
 }
 
 impl BodyWriter {
@@ -45,6 +47,12 @@ pub(crate) trait WriteBody: Sized {
         Ok(self.writer().blocks.pop().unwrap_or_default())
     }
 
+    /// A block of one statement.
+    fn lone(&mut self, statement: Statement) -> Block {
+        self.writer().flush();
+        Block::from_vec(vec![statement])
+    }
+
     fn push(&mut self, statement: Statement) {
         let writer = self.writer();
         writer.flush();
@@ -54,11 +62,11 @@ pub(crate) trait WriteBody: Sized {
     }
 
     /// Appends an expression that is evaluated here.
-    fn append(&mut self, expression: Expression) -> Handle<Expression> {
+    fn append(&mut self, expression: Expression) -> Value {
         self.append_at(expression, Span::UNDEFINED)
     }
 
-    fn append_at(&mut self, expression: Expression, span: Span) -> Handle<Expression> {
+    fn append_at(&mut self, expression: Expression, span: Span) -> Value {
         let writer = self.writer();
         let new = writer.function.expressions.append(expression, span);
         writer.run = Some([writer.run.map_or(new, |[first, _]| first), new]);
@@ -66,22 +74,17 @@ pub(crate) trait WriteBody: Sized {
     }
 
     /// Appends an expression that needs no `Emit`.
-    fn constant(&mut self, expression: Expression) -> Handle<Expression> {
+    fn constant(&mut self, expression: Expression) -> Value {
         let writer = self.writer();
         writer.flush();
         writer.function.expressions.append(expression, Span::UNDEFINED)
     }
 
-    fn number(&mut self, number: u32) -> Handle<Expression> {
+    fn number(&mut self, number: u32) -> Value {
         self.constant(Expression::Literal(Literal::U32(number)))
     }
 
-    fn binary(
-        &mut self,
-        op: BinaryOperator,
-        left: Handle<Expression>,
-        right: Handle<Expression>,
-    ) -> Handle<Expression> {
+    fn binary(&mut self, op: BinaryOperator, left: Value, right: Value) -> Value {
         self.append(Expression::Binary { op, left, right })
     }
 }

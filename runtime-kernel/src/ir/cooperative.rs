@@ -75,14 +75,7 @@ fn has_operations(function: &Function) -> bool {
 
 /// Whether an entry point, or a function that it calls, has operations on matrices.
 pub(crate) fn is_reached(module: &Module, entry: &Function) -> bool {
-    let mut called = vec![false; module.functions.len()];
-    blocks::note_calls(&entry.body, &mut called);
-    // Functions follow those that they call.
-    for (handle, function) in module.functions.iter().rev() {
-        if called[handle.index()] {
-            blocks::note_calls(&function.body, &mut called);
-        }
-    }
+    let called = blocks::note_all_calls(module, &entry.body);
     let reached = module.functions.iter().filter(|(handle, _)| called[handle.index()]);
     reached.map(|(_, function)| function).chain([entry]).any(has_operations)
 }

@@ -1,13 +1,15 @@
 //! Conversions between a word and two `f16` through `f32`. Casts of the bits are faster, and keep the bits of NaNs.
 
-use naga::{Expression, Function, Handle, MathFunction, ScalarKind};
+use naga::{Expression, Function, MathFunction, ScalarKind};
+
+use crate::ir::Value;
 
 /// A conversion, with the value in between and the operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HalfBits {
     pub(crate) direction: Direction,
-    pub(crate) between: Handle<Expression>,
-    pub(crate) operand: Handle<Expression>,
+    pub(crate) between: Value,
+    pub(crate) operand: Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +22,7 @@ pub(crate) enum Direction {
 
 impl HalfBits {
     /// The conversion whose result is `expression`.
-    pub(crate) fn of(function: &Function, expression: Handle<Expression>) -> Option<Self> {
+    pub(crate) fn of(function: &Function, expression: Value) -> Option<Self> {
         let (direction, between) = match function.expressions[expression] {
             Expression::As { expr, kind: ScalarKind::Float, convert: Some(2) } => (Direction::FromWord, expr),
             Expression::Math { fun: MathFunction::Pack2x16float, arg, .. } => (Direction::ToWord, arg),

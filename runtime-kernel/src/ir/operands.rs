@@ -1,7 +1,10 @@
 //! The operands of expressions and the operands and results of statements: listing and replacing them.
 
-use naga::{AtomicFunction, Expression, Handle, Statement};
+use naga::{AtomicFunction, Expression, Statement};
 use runtime_core::{Error, Result};
+
+use super::blocks;
+use crate::ir::Value;
 
 /// Replaces every operand of an expression by `value(operand)`.
 ///
@@ -9,7 +12,7 @@ use runtime_core::{Error, Result};
 /// `Unsupported` for expressions that kernels do not use; those of `value`.
 pub(crate) fn renew_operands(
     expression: &mut Expression,
-    mut value: impl FnMut(Handle<Expression>) -> Result<Handle<Expression>>,
+    mut value: impl FnMut(Value) -> Result<Value>,
 ) -> Result<()> {
     let mut renewed = Ok(());
     let known = each_operand(expression, |operand| match value(*operand) {
@@ -28,7 +31,7 @@ pub(crate) fn renew_operands(
 /// Those of `value`.
 pub(crate) fn renew_uses(
     statement: &mut Statement,
-    mut value: impl FnMut(Handle<Expression>) -> Result<Handle<Expression>>,
+    mut value: impl FnMut(Value) -> Result<Value>,
 ) -> Result<()> {
     let mut renewed = Ok(());
     each_use(statement, |operand| match value(*operand) {
@@ -38,11 +41,21 @@ pub(crate) fn renew_uses(
     renewed
 }
 
+/// The values that a statement uses itself, in their order, and its result. Those of inner blocks are not among them.
+pub(crate) fn used_by(statement: &Statement) -> (Vec<Value>, Option<Value>) {
+    if let Some(condition) = blocks::control(statement) {
+        return (vec![condition], None);
+    }
+    if blocks::inner(statement).next().is_some() {
+        return (Vec::new(), None);
+    }
+    let (mut statement, mut found) = (statement.clone(), Vec::new());
+    each_use(&mut statement, |value| found.push(*value));
+    (found, result_of(&mut statement).copied())
+}
+
 /// Calls `visit` with every operand of an expression; `false` for kinds that compute kernels do not use.
-pub(crate) fn each_operand(
-    expression: &mut Expression,
-    mut visit: impl FnMut(&mut Handle<Expression>),
-) -> bool {
+pub(crate) fn each_operand(expression: &mut Expression, mut visit: impl FnMut(&mut Value)) -> bool {
     use naga::Expression as E;
     match expression {
         E::Literal(_)
@@ -87,8 +100,11 @@ pub(crate) fn each_operand(
 }
 
 /// Calls `visit` with every expression that a statement without a block uses, except its results.
-pub(crate) fn each_use(statement: &mut Statement, mut visit: impl FnMut(&mut Handle<Expression>)) {
+pub(crate) fn each_use(statement: &mut Statement, mut visit: impl FnMut(&mut Value)) {
     match statement {
+        Statement::If { condition: value, .. }
+        | Statement::Switch { selector: value, .. }
+        | Statement::Loop { break_if: Some(value), .. } => visit(value),
         Statement::Store { pointer, value } => {
             visit(pointer);
             visit(value);
@@ -125,7 +141,7 @@ pub(crate) fn each_use(statement: &mut Statement, mut visit: impl FnMut(&mut Han
 }
 
 /// The expression whose value a statement provides.
-pub(crate) fn result_of(statement: &mut Statement) -> Option<&mut Handle<Expression>> {
+pub(crate) fn result_of(statement: &mut Statement) -> Option<&mut Value> {
     match statement {
         Statement::Atomic { result, .. } | Statement::Call { result, .. } => result.as_mut(),
         Statement::WorkGroupUniformLoad { result, .. }
@@ -176,13 +192,13 @@ pub(crate) fn operands(expression: &Expression) -> Operands<'_> {
 
 /// An iterator over the operands of an expression.
 pub(crate) struct Operands<'e> {
-    few: [Option<Handle<Expression>>; 4],
+    few: [Option<Value>; 4],
     next: usize,
-    many: &'e [Handle<Expression>],
+    many: &'e [Value],
 }
 
 impl Iterator for Operands<'_> {
-    type Item = Handle<Expression>;
+    type Item = Value;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(&operand) = self.few.get(self.next) {

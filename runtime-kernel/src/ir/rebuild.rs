@@ -1,11 +1,13 @@
 //! Rebuilds a function with some expressions replaced, or a module with other functions.
 
 use naga::{
-    Arena, Block, EntryPoint, Expression, Function, Handle, Module, Range, Span, Statement, Type, UniqueArena,
+    Arena, Block, EntryPoint, Expression, Function, Module, Range, Span, Statement, Type, UniqueArena,
 };
 use runtime_core::{Error, Result};
 
+use super::blocks::inner_mut;
 use super::operands::{each_operand, each_use, result_of};
+use crate::ir::Value;
 
 /// A module with the constants and variables of another, and other functions.
 pub(crate) fn with_functions(
@@ -48,7 +50,7 @@ pub(crate) fn with_function(point: &EntryPoint, function: Function) -> EntryPoin
 pub(crate) trait Change {
     /// Appends the replacement of an expression of the source, and returns the expression that holds its value;
     /// `None` if it stays as it is.
-    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>>;
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Value) -> Option<Value>;
 }
 
 /// A function being rebuilt.
@@ -56,7 +58,7 @@ pub(crate) struct Rebuild<'a> {
     pub(crate) source: &'a Function,
     expressions: Arena<Expression>,
     /// By expression of the source: the first expression that replaces it, and the one that holds its value.
-    places: Vec<(Handle<Expression>, Handle<Expression>)>,
+    places: Vec<(Value, Value)>,
     span: Span,
 }
 
@@ -81,16 +83,16 @@ impl<'a> Rebuild<'a> {
     }
 
     /// The new expression for one of the source.
-    pub(crate) fn value(&self, old: Handle<Expression>) -> Handle<Expression> {
+    pub(crate) fn value(&self, old: Value) -> Value {
         self.places[old.index()].1
     }
 
     /// Appends an expression whose operands belong to the new function.
-    pub(crate) fn append(&mut self, expression: Expression) -> Handle<Expression> {
+    pub(crate) fn append(&mut self, expression: Expression) -> Value {
         self.expressions.append(expression, self.span)
     }
 
-    fn copy(&mut self, old: &Expression) -> Result<Handle<Expression>> {
+    fn copy(&mut self, old: &Expression) -> Result<Value> {
         let mut expression = old.clone();
         match each_operand(&mut expression, |operand| self.renew(operand)) {
             true => Ok(self.append(expression)),
@@ -112,38 +114,20 @@ impl<'a> Rebuild<'a> {
         function
     }
 
-    fn renew(&self, handle: &mut Handle<Expression>) {
+    fn renew(&self, handle: &mut Value) {
         *handle = self.value(*handle);
     }
 
     fn block(&self, block: &mut Block) {
         for statement in block.iter_mut() {
-            match statement {
-                Statement::Emit(range) => {
-                    if let Some((first, last)) = range.first_and_last() {
-                        *range = Range::new_from_bounds(self.places[first.index()].0, self.value(last));
-                    }
-                }
-                Statement::Block(inner) => self.block(inner),
-                Statement::If { condition, accept, reject } => {
-                    self.renew(condition);
-                    self.block(accept);
-                    self.block(reject);
-                }
-                Statement::Switch { selector, cases } => {
-                    self.renew(selector);
-                    cases.iter_mut().for_each(|case| self.block(&mut case.body));
-                }
-                Statement::Loop { body, continuing, break_if } => {
-                    self.block(body);
-                    self.block(continuing);
-                    break_if.iter_mut().for_each(|condition| self.renew(condition));
-                }
-                simple => {
-                    each_use(simple, |operand| self.renew(operand));
-                    result_of(simple).into_iter().for_each(|result| self.renew(result));
-                }
+            if let Statement::Emit(range) = statement
+                && let Some((first, last)) = range.first_and_last()
+            {
+                *range = Range::new_from_bounds(self.places[first.index()].0, self.value(last));
             }
+            each_use(statement, |operand| self.renew(operand));
+            result_of(statement).into_iter().for_each(|result| self.renew(result));
+            inner_mut(statement).for_each(|inner| self.block(inner));
         }
     }
 }

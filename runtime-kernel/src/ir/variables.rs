@@ -1,22 +1,20 @@
 //! The variables behind pointers, and the assignments of statements.
 
-use naga::{
-    AddressSpace, Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Statement,
-    StorageAccess,
-};
+use naga::{AddressSpace, Block, Expression, Function, Statement, StorageAccess};
 
 use super::blocks;
+use crate::ir::{Global, Local, Value};
 
 /// The object that a pointer leads into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
-    Local(Handle<LocalVariable>),
-    Global(Handle<GlobalVariable>),
+    Local(Local),
+    Global(Global),
     Argument,
 }
 
 /// The root of an access chain.
-pub(crate) fn root(function: &Function, pointer: Handle<Expression>) -> Root {
+pub(crate) fn root(function: &Function, pointer: Value) -> Root {
     match function.expressions[pointer] {
         Expression::LocalVariable(variable) => Root::Local(variable),
         Expression::GlobalVariable(variable) => Root::Global(variable),
@@ -26,7 +24,7 @@ pub(crate) fn root(function: &Function, pointer: Handle<Expression>) -> Root {
 }
 
 /// The array that a pointer to an element leads into.
-pub(crate) fn array_of(function: &Function, element: Handle<Expression>) -> Handle<Expression> {
+pub(crate) fn array_of(function: &Function, element: Value) -> Value {
     match function.expressions[element] {
         Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => base,
         _ => element,
@@ -34,7 +32,7 @@ pub(crate) fn array_of(function: &Function, element: Handle<Expression>) -> Hand
 }
 
 /// The local variable whose whole value an expression loads.
-pub(crate) fn loaded(function: &Function, load: Handle<Expression>) -> Option<Handle<LocalVariable>> {
+pub(crate) fn loaded(function: &Function, load: Value) -> Option<Local> {
     let Expression::Load { pointer } = function.expressions[load] else { return None };
     match function.expressions[pointer] {
         Expression::LocalVariable(variable) => Some(variable),
@@ -52,16 +50,12 @@ pub(crate) fn is_read_only(space: AddressSpace) -> bool {
 }
 
 /// Calls `visit` with the local variables that a block may assign.
-pub(crate) fn assigned(function: &Function, block: &Block, visit: &mut impl FnMut(Handle<LocalVariable>)) {
+pub(crate) fn assigned(function: &Function, block: &Block, visit: &mut impl FnMut(Local)) {
     blocks::each(block, &mut |statement| assigned_by(function, statement, visit));
 }
 
 /// Calls `visit` with the local variables that the statement itself may assign.
-pub(crate) fn assigned_by(
-    function: &Function,
-    statement: &Statement,
-    visit: &mut impl FnMut(Handle<LocalVariable>),
-) {
+pub(crate) fn assigned_by(function: &Function, statement: &Statement, visit: &mut impl FnMut(Local)) {
     let mut through = |pointer| {
         if let Root::Local(variable) = root(function, pointer) {
             visit(variable);

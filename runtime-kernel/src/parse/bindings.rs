@@ -13,10 +13,10 @@ use naga::{
 use runtime_core::Result;
 
 use super::validate_again;
-use crate::ir::blocks;
+use crate::ir::{Global, blocks};
 
 /// The numbers of an entry point's buffers.
-type Numbers = BTreeMap<Handle<GlobalVariable>, u32>;
+type Numbers = BTreeMap<Global, u32>;
 
 /// Removes entry points of other stages, so that nothing they use is judged. A module without a compute shader keeps
 /// them, for the error message.
@@ -64,9 +64,8 @@ const fn place(binding: u32) -> ResourceBinding {
 /// Whether a module has the form, and neither functions nor resources that no entry point uses.
 fn is_normal(module: &Module, info: &ModuleInfo) -> bool {
     let entries = 0..module.entry_points.len();
-    let is_used = |handle: Handle<GlobalVariable>| {
-        entries.clone().any(|entry| !info.get_entry_point(entry)[handle].is_empty())
-    };
+    let is_used =
+        |handle: Global| entries.clone().any(|entry| !info.get_entry_point(entry)[handle].is_empty());
     let has_form = |(handle, variable): (_, &GlobalVariable)| {
         variable.binding.is_none() || (variable.space != AddressSpace::Uniform && is_used(handle))
     };
@@ -136,7 +135,7 @@ fn split(module: &mut Module, entry: usize, numbers: &Numbers) {
 
 /// The copies that an entry point uses in place of the originals.
 struct Copies {
-    buffers: BTreeMap<Handle<GlobalVariable>, Handle<GlobalVariable>>,
+    buffers: BTreeMap<Global, Global>,
     functions: BTreeMap<Handle<Function>, Handle<Function>>,
 }
 

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use naga::valid::ModuleInfo;
-use naga::{
-    AddressSpace, ArraySize, Expression, GlobalVariable, Handle, Module, Scalar, Span, StructMember, Type,
-    TypeInner,
-};
+use naga::{AddressSpace, ArraySize, Expression, Handle, Module, Scalar, Type, TypeInner};
 use runtime_core::{Error, Result, did_you_mean};
 
 use super::diagnostics::place;
 use super::validate_again;
 use crate::ir::rebuild::{Change, Rebuild};
+use crate::ir::{Global, Value, blocks, declare};
 
 /// More numbers are not a plain structure, and push constants hold no more everywhere.
 const MAX_SCALARS: usize = 64;
@@ -43,7 +41,7 @@ pub(crate) fn pass(
     Ok((module, info))
 }
 
-fn uniform(module: &Module, name: &str) -> Result<Handle<GlobalVariable>> {
+fn uniform(module: &Module, name: &str) -> Result<Global> {
     let all = || module.global_variables.iter().filter(|(_, v)| v.space == AddressSpace::Uniform);
     let found = all().find(|(_, variable)| variable.name.as_deref() == Some(name));
     found.map(|(handle, _)| handle).ok_or_else(|| {
@@ -60,15 +58,15 @@ fn uniform(module: &Module, name: &str) -> Result<Handle<GlobalVariable>> {
 struct Immediate {
     members: Vec<(String, Scalar)>,
     /// The first member of each buffer.
-    firsts: BTreeMap<Handle<GlobalVariable>, usize>,
+    first_elements: BTreeMap<Global, usize>,
 }
 
 impl Immediate {
-    fn add(&mut self, module: &Module, buffer: Handle<GlobalVariable>) -> std::result::Result<(), String> {
+    fn add(&mut self, module: &Module, buffer: Global) -> std::result::Result<(), String> {
         if module.global_variables.iter().any(|(_, variable)| variable.space == AddressSpace::Immediate) {
             return Err("the kernel has a var<immediate>".to_owned());
         }
-        if self.firsts.contains_key(&buffer) {
+        if self.first_elements.contains_key(&buffer) {
             return Ok(());
         }
         let variable = &module.global_variables[buffer];
@@ -78,7 +76,7 @@ impl Immediate {
             return Err(format!("it has more than {MAX_SCALARS} numbers"));
         }
         self.flatten(module, variable.ty, variable.name.as_deref().unwrap_or_default());
-        self.firsts.insert(buffer, first);
+        self.first_elements.insert(buffer, first);
         Ok(())
     }
 
@@ -110,36 +108,12 @@ impl Immediate {
     }
 
     fn replace_buffers(self, mut module: Module) -> Result<Module> {
-        let mut end = 0;
-        let mut members = Vec::with_capacity(self.members.len());
-        for (name, scalar) in &self.members {
-            let width = u32::from(scalar.width);
-            let ty = Type { name: None, inner: TypeInner::Scalar(*scalar) };
-            let ty = module.types.insert(ty, Span::UNDEFINED);
-            let offset = u32::next_multiple_of(end, width);
-            members.push(StructMember { name: Some(name.clone()), ty, binding: None, offset });
-            end = offset + width;
-        }
-        let span = end.next_multiple_of(8);
-        let inner = TypeInner::Struct { members, span };
-        let ty = module.types.insert(Type { name: Some("ByValue".to_owned()), inner }, Span::UNDEFINED);
-        let variable = GlobalVariable {
-            name: Some("by_value".to_owned()),
-            space: AddressSpace::Immediate,
-            binding: None,
-            ty,
-            init: None,
-            memory_decorations: naga::MemoryDecorations::empty(),
-        };
-        let variable = module.global_variables.append(variable, Span::UNDEFINED);
+        let variable = declare::immediate(&mut module, ["by_value", "ByValue"], self.members.into_iter());
         declare_columns(&mut module);
         let source = module.clone();
-        let change = Reads { module: &source, variable, firsts: &self.firsts };
-        for (_, function) in module.functions.iter_mut() {
+        let change = Reads { module: &source, variable, first_elements: &self.first_elements };
+        for function in blocks::functions_mut(&mut module) {
             *function = Rebuild::function(function, &change)?;
-        }
-        for entry in &mut module.entry_points {
-            entry.function = Rebuild::function(&entry.function, &change)?;
         }
         Ok(module)
     }
@@ -156,7 +130,7 @@ fn declare_columns(module: &mut Module) {
         })
         .collect();
     for inner in columns {
-        module.types.insert(Type { name: None, inner }, Span::UNDEFINED);
+        declare::ty(&mut module.types, inner);
     }
 }
 
@@ -187,8 +161,8 @@ fn scalars(module: &Module, ty: Handle<Type>) -> Option<usize> {
 /// Replaces what reads the buffers by what reads the scalars.
 struct Reads<'a> {
     module: &'a Module,
-    variable: Handle<GlobalVariable>,
-    firsts: &'a BTreeMap<Handle<GlobalVariable>, usize>,
+    variable: Global,
+    first_elements: &'a BTreeMap<Global, usize>,
 }
 
 /// A part of a buffer: its type, and its first number among the scalars.
@@ -202,22 +176,22 @@ struct Part {
 #[derive(Clone, Copy)]
 enum Step {
     Constant(u32),
-    Computed(Handle<Expression>),
+    Computed(Value),
 }
 
 /// Where a pointer leads.
 struct Path {
     /// The expression of the buffer.
-    root: Handle<Expression>,
+    root: Value,
     /// The part up to the first computed step, and the steps from there.
     part: Part,
     rest: Vec<Step>,
 }
 
 impl Change for Reads<'_> {
-    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Value) -> Option<Value> {
         match new.source.expressions[old] {
-            Expression::GlobalVariable(buffer) if self.firsts.contains_key(&buffer) => {
+            Expression::GlobalVariable(buffer) if self.first_elements.contains_key(&buffer) => {
                 Some(new.append(Expression::GlobalVariable(self.variable)))
             }
             Expression::AccessIndex { .. } | Expression::Access { .. } => {
@@ -241,11 +215,11 @@ impl Change for Reads<'_> {
 }
 
 impl Reads<'_> {
-    fn path(&self, new: &Rebuild<'_>, pointer: Handle<Expression>) -> Option<Path> {
+    fn path(&self, new: &Rebuild<'_>, pointer: Value) -> Option<Path> {
         let (base, step) = match new.source.expressions[pointer] {
             Expression::GlobalVariable(buffer) => {
                 let ty = self.module.global_variables[buffer].ty;
-                let part = Part { ty, first: *self.firsts.get(&buffer)? };
+                let part = Part { ty, first: *self.first_elements.get(&buffer)? };
                 return Some(Path { root: pointer, part, rest: Vec::new() });
             }
             Expression::AccessIndex { base, index } => (base, Step::Constant(index)),
@@ -280,14 +254,14 @@ impl Reads<'_> {
         }
     }
 
-    fn pointer(&self, new: &mut Rebuild<'_>, path: &Path, scalar: usize) -> Handle<Expression> {
+    fn pointer(&self, new: &mut Rebuild<'_>, path: &Path, scalar: usize) -> Value {
         let base = new.value(path.root);
         let index = u32::try_from(scalar).unwrap_or(u32::MAX);
         new.append(Expression::AccessIndex { base, index })
     }
 
     /// Reads a part, number by number.
-    fn value(&self, new: &mut Rebuild<'_>, path: &Path, part: Part) -> Handle<Expression> {
+    fn value(&self, new: &mut Rebuild<'_>, path: &Path, part: Part) -> Value {
         let inner = &self.module.types[part.ty].inner;
         let components = match inner {
             TypeInner::Scalar(_) => {
@@ -308,7 +282,7 @@ impl Reads<'_> {
         of: Part,
         inner: &TypeInner,
         index: usize,
-    ) -> Handle<Expression> {
+    ) -> Value {
         let part = match *inner {
             TypeInner::Vector { scalar, .. } => {
                 Part { ty: self.find(&TypeInner::Scalar(scalar)), first: of.first + index }

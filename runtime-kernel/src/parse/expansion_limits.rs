@@ -112,7 +112,7 @@ impl<'a> Graph<'a> {
                 continue;
             };
             *at += 1;
-            for &inner in self.names.get(word).map_or(&[][..], Vec::as_slice) {
+            for &inner in self.named(word) {
                 if !std::mem::replace(&mut seen[inner], true) {
                     open.push((inner, 0));
                 }

@@ -4,13 +4,14 @@
 //! variable may be written, though, so that is checked here instead.
 
 use naga::valid::{GlobalUse, ModuleInfo, ValidationError, Validator};
-use naga::{AddressSpace, GlobalVariable, Handle, Module, Scalar, TypeInner, WithSpan};
+use naga::{AddressSpace, Module, Scalar, TypeInner, WithSpan};
 use runtime_core::Result;
 
 use super::diagnostics::{failed, place};
+use crate::ir::Global;
 
 /// The immediate variables with an f16 member.
-fn f16_variables(module: &Module) -> Vec<Handle<GlobalVariable>> {
+fn f16_variables(module: &Module) -> Vec<Global> {
     let mut found = Vec::new();
     for (handle, variable) in module.global_variables.iter() {
         let TypeInner::Struct { members, .. } = &module.types[variable.ty].inner else { continue };
@@ -58,7 +59,7 @@ impl MadePrivate {
             return Ok(());
         }
         let entries = module.entry_points.len();
-        let is_written = |handle: Handle<GlobalVariable>| {
+        let is_written = |handle: Global| {
             (0..entries).any(|entry| info.get_entry_point(entry)[handle].contains(GlobalUse::WRITE))
         };
         let restored: Vec<_> = module

@@ -2,14 +2,11 @@
 
 use naga::{Block, Module, Statement};
 
-use crate::ir::blocks::inner_mut;
+use crate::ir::blocks::{functions_mut, inner_mut};
 
 /// Moves each `coopStore` behind the evaluation of its operands.
 pub(super) fn evaluate_first(module: &mut Module) {
-    let entries = module.entry_points.iter_mut().map(|entry| &mut entry.function);
-    for function in module.functions.iter_mut().map(|(_, function)| function).chain(entries) {
-        in_block(&mut function.body);
-    }
+    functions_mut(module).for_each(|function| in_block(&mut function.body));
 }
 
 fn in_block(block: &mut Block) {

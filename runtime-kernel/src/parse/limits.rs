@@ -1,9 +1,9 @@
 //! Limits the nesting depth and length of a text. naga recurses over it and takes time quadratic in the length of
 //! a function, so hostile text is rejected instead of causing a stack overflow or minutes of work.
 
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::Result;
 
-use super::diagnostics::place;
+use super::diagnostics::{failed, place};
 use super::tokens::{Token, tokens};
 
 const MAX_BYTES: usize = 4 << 20;
@@ -50,10 +50,6 @@ pub(crate) fn check<'a>(code: &'a str, path: &str) -> Result<(Depth, Vec<Token<'
     }
     let shallow = counter.deepest <= SHALLOW_LEVELS && counter.declarations <= SHALLOW_DECLARATIONS;
     Ok((if shallow { Depth::Shallow } else { Depth::Deep }, all))
-}
-
-fn failed(message: String) -> Error {
-    Error::new(ErrorKind::CompileFailed, message)
 }
 
 /// Per open bracket, the number of operators in the current statement or operand: each may take all before it as

@@ -5,12 +5,12 @@ use naga::front::Typifier;
 use naga::proc::ResolveContext;
 use naga::valid::{CallError, EntryPointError, FunctionError, ValidationError};
 use naga::{
-    Block, Expression, Function, FunctionArgument, Handle, Module, Span, Statement, Type, TypeInner,
-    UniqueArena, WithSpan,
+    Block, Function, FunctionArgument, Handle, Module, Span, Statement, Type, TypeInner, UniqueArena,
+    WithSpan,
 };
 
 use super::pointers_to_variables::is_refused;
-use crate::ir::blocks;
+use crate::ir::{Value, blocks};
 
 /// The first call whose arguments for such pointers differ in number or type from what its function declares.
 pub(super) fn first_wrong(module: &Module) -> Option<WithSpan<ValidationError>> {
@@ -45,7 +45,7 @@ fn wrong_call(module: &Module, function: &Function) -> Option<(FunctionError, Sp
     found
 }
 
-fn each_call(block: &Block, visit: &mut impl FnMut(Handle<Function>, &[Handle<Expression>], Span)) {
+fn each_call(block: &Block, visit: &mut impl FnMut(Handle<Function>, &[Value], Span)) {
     for (statement, span) in block.span_iter() {
         if let Statement::Call { function, arguments, .. } = statement {
             visit(*function, arguments, *span);
@@ -61,7 +61,7 @@ fn wrong_argument(
     module: &Module,
     function: &Function,
     declared: &[FunctionArgument],
-    arguments: &[Handle<Expression>],
+    arguments: &[Value],
 ) -> Option<(CallError, Option<Span>)> {
     let (required, seen) = (declared.len(), arguments.len());
     if required != seen {

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use naga::front::Typifier;
 use naga::proc::{ResolveContext, TypeResolution};
 use naga::{
-    AddressSpace, Arena, Block, Expression, Function, FunctionArgument, GlobalVariable, Handle,
-    MemoryDecorations, Module, Range, ResourceBinding, Span, Statement, Type, TypeInner,
+    AddressSpace, Arena, Block, Expression, Function, FunctionArgument, GlobalVariable, Handle, Module,
+    Range, ResourceBinding, Span, Statement, Type, TypeInner,
 };
 
-use crate::ir::blocks;
 use crate::ir::rebuild::{Change, Rebuild};
+use crate::ir::{Global, Value, blocks, declare};
 
 /// Expressions of the copies with pointers.
 const MAX_COPIED_EXPRESSIONS: usize = 50_000;
@@ -31,7 +31,7 @@ enum Step {
 /// What an argument points to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Target {
-    variable: Handle<GlobalVariable>,
+    variable: Global,
     steps: Vec<Step>,
 }
 
@@ -122,15 +122,10 @@ impl Copies {
             let TypeInner::Pointer { base, space } = self.module.types[argument.ty].inner else {
                 return Err(Failure::Pointer);
             };
-            let is_bound = space != AddressSpace::WorkGroup;
-            let variable = GlobalVariable {
-                name: argument.name,
-                space,
-                binding: is_bound.then_some(ResourceBinding { group: 0, binding: 0 }),
-                ty: base,
-                init: None,
-                memory_decorations: MemoryDecorations::empty(),
-            };
+            let binding = ResourceBinding { group: 0, binding: 0 };
+            let binding = (space != AddressSpace::WorkGroup).then_some(binding);
+            let name = argument.name;
+            let variable = GlobalVariable { name, binding, ..declare::variable("", space, base) };
             let variable = self.module.global_variables.append(variable, Span::UNDEFINED);
             Ok(Some(Target { variable, steps: Vec::new() }))
         };
@@ -205,8 +200,8 @@ impl Copies {
         &mut self,
         function: &Function,
         called: Handle<Function>,
-        arguments: &[Handle<Expression>],
-    ) -> Result<(Targets, Vec<Handle<Expression>>), Failure> {
+        arguments: &[Value],
+    ) -> Result<(Targets, Vec<Value>), Failure> {
         let (mut targets, mut new) = (Vec::new(), Vec::new());
         for (at, &argument) in arguments.iter().enumerate() {
             let declared = self.module.functions[called].arguments.get(at);
@@ -223,11 +218,7 @@ impl Copies {
     }
 
     /// What a pointer is to, and the indices on the way.
-    fn target(
-        &mut self,
-        function: &Function,
-        pointer: Handle<Expression>,
-    ) -> Option<(Target, Vec<Handle<Expression>>)> {
+    fn target(&mut self, function: &Function, pointer: Value) -> Option<(Target, Vec<Value>)> {
         let (mut steps, mut indices) = (Vec::new(), Vec::new());
         let mut part = pointer;
         loop {
@@ -251,7 +242,7 @@ impl Copies {
         }
     }
 
-    fn index_type(&mut self, function: &Function, index: Handle<Expression>) -> Option<Handle<Type>> {
+    fn index_type(&mut self, function: &Function, index: Value) -> Option<Handle<Type>> {
         let mut types = Typifier::new();
         let context =
             ResolveContext::with_locals(&self.module, &function.local_variables, &function.arguments);
@@ -259,7 +250,7 @@ impl Copies {
         match types[index].clone() {
             TypeResolution::Handle(ty) => Some(ty),
             TypeResolution::Value(inner @ TypeInner::Scalar(_)) => {
-                Some(self.module.types.insert(Type { name: None, inner }, Span::UNDEFINED))
+                Some(declare::ty(&mut self.module.types, inner))
             }
             TypeResolution::Value(_) => None,
         }
@@ -270,7 +261,7 @@ impl Copies {
 fn renew_calls(
     block: &mut Block,
     expressions: &mut Arena<Expression>,
-    made: &mut impl Iterator<Item = (Handle<Function>, Vec<Handle<Expression>>)>,
+    made: &mut impl Iterator<Item = (Handle<Function>, Vec<Value>)>,
 ) {
     for statement in block.iter_mut() {
         if let Statement::Call { function, arguments, result } = statement
@@ -315,7 +306,7 @@ impl<'a> Arguments<'a> {
 }
 
 impl Change for Arguments<'_> {
-    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Value) -> Option<Value> {
         let Expression::FunctionArgument(argument) = new.source.expressions[old] else { return None };
         let argument = argument as usize;
         let place = *self.places.get(argument)?;
@@ -328,7 +319,7 @@ impl Change for Arguments<'_> {
         let indices: Vec<_> =
             (place..place + count).map(|place| new.append(Expression::FunctionArgument(place))).collect();
         let mut indices = indices.into_iter();
-        let mut ends: Option<[Handle<Expression>; 2]> = None;
+        let mut ends: Option<[Value; 2]> = None;
         let mut base = variable;
         for step in &target.steps {
             base = new.append(match step {

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use runtime_core::{DType, Error, ErrorKind, Result};
+use runtime_core::{DType, Error, Result};
 
-use super::diagnostics::place;
+use super::diagnostics::{failed, place};
 use super::text_edits::applied;
 use super::tokens::{Token, tokens};
 
@@ -62,9 +62,8 @@ fn definition<'a>(
         ))
     })?;
     if plain_type(old.text).is_none() {
-        let message =
-            format!("{}: `alias {alias}` must name a plain type such as f32", place(code, path, old.span()));
-        return Err(Error::new(ErrorKind::CompileFailed, message));
+        let place = place(code, path, old.span());
+        return Err(failed(format!("{place}: `alias {alias}` must name a plain type such as f32")));
     }
     Ok((old, name))
 }

@@ -8,12 +8,13 @@ use naga::back::pipeline_constants::process_overrides;
 use naga::compact::{KeepUnused, compact};
 use naga::proc::TypeResolution;
 use naga::valid::ModuleInfo;
-use naga::{Arena, Expression, Handle, Module, Scalar, ScalarKind, TypeInner};
+use naga::{Arena, Expression, Module, Scalar, ScalarKind, TypeInner};
 use runtime_core::{DType, Error, Options, Result, did_you_mean};
 
 use super::diagnostics::place;
 use super::tokens::{Token, tokens};
 use crate::interface::Override;
+use crate::ir::Value;
 use crate::ir::operands::{is_result, operands};
 
 /// Values for a kernel's `override` constants, and its element types.
@@ -197,7 +198,7 @@ pub(crate) fn with_values(
 /// ("it's already in scope"). No constant may be selected out of others, whether they depend on overrides or not
 /// (a component of a vector that a `let` names, a `select`): such a constant is moved earlier, the range of the
 /// `Emit` around it becomes invalid, and the writer panics.
-fn can_replace(expressions: &Arena<Expression>, is_number: &dyn Fn(Handle<Expression>) -> bool) -> bool {
+fn can_replace(expressions: &Arena<Expression>, is_number: &dyn Fn(Value) -> bool) -> bool {
     // By expression: whether it is constant, and whether it depends on overrides.
     let mut known: Vec<(bool, bool)> = Vec::with_capacity(expressions.len());
     expressions.iter().all(|(value, expression)| {

@@ -13,15 +13,14 @@ use super::text_edits::{Edit, applied, arguments};
 use super::tokens::{Token, text};
 use crate::ir::blocks;
 
-/// Stands before each argument in the text whose types are asked for: until the module is validated, a derivative has the
-/// type of any argument, and `any` of it is a `bool`. Neither is evaluated if the argument is a constant. The blanks tell
-/// it from other calls.
+/// Probe inserted before an argument so that naga computes its type; `any(dpdx(x))` accepts every type before validation,
+/// and neither is evaluated if the argument is a constant. The blanks tell it from the kernel's own calls.
 const MARK: &str = "any\t \t(dpdx(";
 
 /// What that text calls.
 const CALLED: [&str; 3] = ["any", "dpdx", "select"];
 
-/// Whether a text may have such casts.
+/// A cheap test: `false` means that the source has no f16 bitcast.
 pub(crate) fn may_be_in(code: &str) -> bool {
     code.contains("bitcast") && code.contains("f16")
 }
@@ -34,7 +33,8 @@ pub(crate) struct Probe<'a> {
 }
 
 impl<'a> Probe<'a> {
-    /// The probe of a text, if it has casts. What the kernel itself calls `any` and so on has another name in it.
+    /// The probe of a text, if it has casts. The kernel's own `any`, `dpdx` and `select` are
+    /// renamed in the probe.
     pub(crate) fn of(code: &'a str, tokens: &[Token<'_>]) -> Option<Self> {
         let casts: Vec<Cast> = evaluated(tokens).into_iter().filter_map(|at| Cast::at(tokens, at)).collect();
         if casts.is_empty() {

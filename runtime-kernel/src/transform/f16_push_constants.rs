@@ -4,12 +4,12 @@
 //! The bytes stay where they are; only the way the kernel reads them changes.
 
 use naga::{
-    AddressSpace, Expression, GlobalVariable, Handle, MathFunction, Module, Scalar, ScalarKind, Span,
-    StructMember, Type, TypeInner,
+    AddressSpace, Expression, Handle, MathFunction, Module, Scalar, ScalarKind, StructMember, Type, TypeInner,
 };
 use runtime_core::Result;
 
 use crate::ir::rebuild::{Change, Rebuild};
+use crate::ir::{Global, Value, blocks, declare};
 
 /// The location of a struct member after packing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ enum Place {
 
 /// An immediate variable with f16 members.
 struct Packed {
-    variable: Handle<GlobalVariable>,
+    variable: Global,
     /// The struct as declared in the text.
     ty: Handle<Type>,
     places: Vec<Place>,
@@ -39,18 +39,14 @@ pub(crate) fn pack(module: &Module) -> Result<Module> {
             continue;
         }
         let TypeInner::Struct { members, span } = &module.types[global.ty].inner else { continue };
-        let word = Type { name: None, inner: TypeInner::Scalar(Scalar::U32) };
-        let word = packed.types.insert(word, Span::UNDEFINED);
+        let word = declare::word(&mut packed.types);
         let (places, members) = places(module, members, word);
         let inner = TypeInner::Struct { members, span: span.next_multiple_of(4) };
-        let ty = packed.types.insert(Type { name: None, inner }, Span::UNDEFINED);
+        let ty = declare::ty(&mut packed.types, inner);
         packed.global_variables.get_mut(variable).ty = ty;
         let packing = Packed { variable, ty: global.ty, places };
-        for (_, function) in packed.functions.iter_mut() {
+        for function in blocks::functions_mut(&mut packed) {
             *function = Rebuild::function(function, &packing)?;
-        }
-        for entry in &mut packed.entry_points {
-            entry.function = Rebuild::function(&entry.function, &packing)?;
         }
     }
     Ok(packed)
@@ -75,7 +71,7 @@ fn places(module: &Module, members: &[StructMember], word: Handle<Type>) -> (Vec
 }
 
 impl Change for Packed {
-    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Value) -> Option<Value> {
         match new.source.expressions[old] {
             Expression::AccessIndex { base, index } if self.is_variable(new, base) => {
                 let (Place::Whole(index) | Place::Half { word: index, .. }) = self.places[index as usize];
@@ -95,12 +91,12 @@ impl Change for Packed {
 }
 
 impl Packed {
-    fn is_variable(&self, new: &Rebuild<'_>, handle: Handle<Expression>) -> bool {
+    fn is_variable(&self, new: &Rebuild<'_>, handle: Value) -> bool {
         matches!(new.source.expressions[handle], Expression::GlobalVariable(global) if global == self.variable)
     }
 
     /// The half of a word that `pointer` leads to; `None` if it leads to something else.
-    fn half(&self, new: &Rebuild<'_>, pointer: Handle<Expression>) -> Option<u32> {
+    fn half(&self, new: &Rebuild<'_>, pointer: Value) -> Option<u32> {
         match new.source.expressions[pointer] {
             Expression::AccessIndex { base, index } if self.is_variable(new, base) => {
                 match self.places[index as usize] {
@@ -113,7 +109,7 @@ impl Packed {
     }
 
     /// The whole struct, loaded at once.
-    fn whole(&self, new: &mut Rebuild<'_>, pointer: Handle<Expression>) -> Handle<Expression> {
+    fn whole(&self, new: &mut Rebuild<'_>, pointer: Value) -> Value {
         let pointer = new.value(pointer);
         let base = new.append(Expression::Load { pointer });
         let mut components = Vec::with_capacity(self.places.len());
@@ -130,7 +126,7 @@ impl Packed {
     }
 }
 
-fn unpack(new: &mut Rebuild<'_>, word: Handle<Expression>, half: u32) -> Handle<Expression> {
+fn unpack(new: &mut Rebuild<'_>, word: Value, half: u32) -> Value {
     let fun = MathFunction::Unpack2x16float;
     let base = new.append(Expression::Math { fun, arg: word, arg1: None, arg2: None, arg3: None });
     let expr = new.append(Expression::AccessIndex { base, index: half });

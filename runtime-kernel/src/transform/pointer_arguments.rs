@@ -7,12 +7,12 @@
 //! so the copy is not observable.
 
 use naga::{
-    AddressSpace, Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Range, Span,
-    Statement, Type, TypeInner,
+    AddressSpace, Block, Expression, Function, Handle, LocalVariable, Module, Range, Span, Statement, Type,
+    TypeInner,
 };
 use runtime_core::Result;
 
-use crate::ir::blocks;
+use crate::ir::{Value, blocks, declare};
 use crate::program::Program;
 
 /// Which pointers are copied.
@@ -59,7 +59,7 @@ fn has_call(module: &Module, function: &Function, parts: Parts) -> bool {
 
 impl Parts {
     /// Whether a pointer may be of this kind.
-    fn contain(self, function: &Function, argument: Handle<Expression>) -> bool {
+    fn contain(self, function: &Function, argument: Value) -> bool {
         match function.expressions[argument] {
             Expression::Access { .. } => true,
             Expression::AccessIndex { base, .. } => self == Self::All || self.contain(function, base),
@@ -92,7 +92,7 @@ fn writes(module: &Module) -> Vec<Vec<bool>> {
 }
 
 /// The argument that a pointer is derived from.
-fn argument(function: &Function, pointer: Handle<Expression>) -> Option<usize> {
+fn argument(function: &Function, pointer: Value) -> Option<usize> {
     match function.expressions[pointer] {
         Expression::FunctionArgument(index) => Some(index as usize),
         Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => argument(function, base),
@@ -114,48 +114,30 @@ impl<'a> Copies<'a> {
             return function.clone();
         }
         let mut copies = Self { module, function: function.clone(), parts, writes };
-        let body = std::mem::take(&mut copies.function.body);
-        copies.function.body = copies.block(body);
+        let mut body = std::mem::take(&mut copies.function.body);
+        copies.body(&mut body);
+        copies.function.body = body;
         copies.function
     }
 
-    fn block(&mut self, block: Block) -> Block {
-        let mut out = Block::with_capacity(block.len());
-        for (mut statement, span) in block.span_into_iter() {
-            match &mut statement {
-                Statement::Block(inner) => self.renew(inner),
-                Statement::If { accept: first, reject: second, .. }
-                | Statement::Loop { body: first, continuing: second, .. } => {
-                    self.renew(first);
-                    self.renew(second);
-                }
-                Statement::Switch { cases, .. } => {
-                    cases.iter_mut().for_each(|case| self.renew(&mut case.body));
-                }
-                Statement::Call { function, arguments, .. } => {
-                    let stores = self.arguments(*function, arguments, &mut out);
-                    out.push(statement, span);
-                    stores.into_iter().for_each(|[from, to]| self.assign(from, to, &mut out));
-                    continue;
-                }
-                _ => {}
-            }
+    fn body(&mut self, body: &mut Block) {
+        blocks::rewrite(body, &mut |mut statement, span, out| {
+            let stores = match &mut statement {
+                Statement::Call { function, arguments, .. } => self.arguments(*function, arguments, out),
+                _ => Vec::new(),
+            };
             out.push(statement, span);
-        }
-        out
-    }
-
-    fn renew(&mut self, block: &mut Block) {
-        *block = self.block(std::mem::take(block));
+            stores.into_iter().for_each(|[from, to]| self.assign(from, to, out));
+        });
     }
 
     /// Replaces arguments by copies; returns the pairs of copy and original that must be stored back.
     fn arguments(
         &mut self,
         function: Handle<Function>,
-        arguments: &mut [Handle<Expression>],
+        arguments: &mut [Value],
         out: &mut Block,
-    ) -> Vec<[Handle<Expression>; 2]> {
+    ) -> Vec<[Value; 2]> {
         let mut stores = Vec::new();
         for (place, argument) in arguments.iter_mut().enumerate() {
             let original = *argument;
@@ -176,24 +158,16 @@ impl<'a> Copies<'a> {
 
     /// A variable of the given type in the same address space.
     fn variable(&mut self, ty: Handle<Type>, space: AddressSpace) -> Expression {
-        let name = Some("copy".to_owned());
         if space == AddressSpace::Function {
-            let local = LocalVariable { name, ty, init: None };
+            let local = LocalVariable { name: Some("copy".to_owned()), ty, init: None };
             return Expression::LocalVariable(self.function.local_variables.append(local, Span::UNDEFINED));
         }
-        let global = GlobalVariable {
-            name,
-            space,
-            binding: None,
-            ty,
-            init: None,
-            memory_decorations: naga::MemoryDecorations::empty(),
-        };
+        let global = declare::variable("copy", space, ty);
         Expression::GlobalVariable(self.module.global_variables.append(global, Span::UNDEFINED))
     }
 
     /// `*to = *from;`
-    fn assign(&mut self, from: Handle<Expression>, to: Handle<Expression>, out: &mut Block) {
+    fn assign(&mut self, from: Value, to: Value, out: &mut Block) {
         let load = Expression::Load { pointer: from };
         let value = self.function.expressions.append(load, Span::UNDEFINED);
         out.push(Statement::Emit(Range::new_from_bounds(value, value)), Span::UNDEFINED);

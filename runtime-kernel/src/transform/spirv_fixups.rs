@@ -23,10 +23,14 @@ use naga::{
 use runtime_core::Result;
 
 use crate::ir::rebuild::{Change, Rebuild};
+use crate::ir::{Value, blocks};
 use crate::program::Program;
 
 /// Bytes of a 64-bit integer.
 const WIDE: u8 = 8;
+
+/// Writes what takes the place of an expression.
+type Fix<'f> = Box<dyn Fn(&mut Rebuild<'_>) -> Value + 'f>;
 
 struct Fixups<'a> {
     module: &'a Module,
@@ -35,12 +39,12 @@ struct Fixups<'a> {
 }
 
 impl Fixups<'_> {
-    fn inner(&self, expression: Handle<Expression>) -> &TypeInner {
+    fn inner(&self, expression: Value) -> &TypeInner {
         self.info[expression].ty.inner_with(&self.module.types)
     }
 
     /// The number of components of a vector.
-    fn size(&self, expression: Handle<Expression>) -> Option<VectorSize> {
+    fn size(&self, expression: Value) -> Option<VectorSize> {
         match *self.inner(expression) {
             TypeInner::Vector { size, .. } => Some(size),
             _ => None,
@@ -48,81 +52,81 @@ impl Fixups<'_> {
     }
 
     fn applies(&self) -> bool {
-        let mut all = self.function.expressions.iter();
-        all.any(|(_, expression)| {
-            self.widened(expression).is_some()
-                || self.shifted(expression).is_some()
-                || self.rounded(expression).is_some()
-                || self.limited(expression).is_some()
-                || self.signed_magnitude(expression).is_some()
-                || self.raised(expression).is_some()
-        })
+        self.function.expressions.iter().any(|(_, expression)| self.fix(expression).is_some())
     }
 
-    /// The 32-bit integer that `expression` extends, and its kind; `u64` of `u32` needs no fix.
-    fn widened(&self, expression: &Expression) -> Option<(Handle<Expression>, ScalarKind)> {
-        let Expression::As { expr, kind, convert: Some(WIDE) } = *expression else { return None };
-        let scalar = self.inner(expr).scalar()?;
-        let extends = matches!(
-            (scalar.kind, kind),
-            (ScalarKind::Uint, ScalarKind::Sint) | (ScalarKind::Sint, ScalarKind::Sint | ScalarKind::Uint)
-        );
-        (extends && scalar.width < WIDE).then_some((expr, scalar.kind))
-    }
-
-    /// The shift amount in `expression` and its maximum, unless the amount is known to be in range.
-    fn shifted(&self, expression: &Expression) -> Option<(Handle<Expression>, u32)> {
-        let Expression::Binary { op: BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight, left, right } =
-            *expression
-        else {
-            return None;
-        };
-        let most = u32::from(self.inner(left).scalar()?.width) * 8 - 1;
-        let number = match self.function.expressions[right] {
-            Expression::Literal(Literal::U32(number)) => Some(number),
-            _ => None,
-        };
-        number.is_none_or(|number| number > most).then_some((right, most))
-    }
-
-    /// The operand of an f64 rounding.
-    fn rounded(&self, expression: &Expression) -> Option<Handle<Expression>> {
+    /// The fix of an expression that needs one.
+    fn fix(&self, expression: &Expression) -> Option<Fix<'_>> {
+        use MathFunction as M;
         match *expression {
-            Expression::Math { fun: MathFunction::Round, arg, .. } => {
-                (self.inner(arg).scalar() == Some(Scalar::F64)).then_some(arg)
+            Expression::As { expr, kind, convert: Some(WIDE) } => self.widened(expr, kind),
+            Expression::Binary {
+                op: op @ (BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight),
+                left,
+                right,
+            } => self.shifted(op, left, right),
+            Expression::Math { fun, arg, arg1, arg2, .. } => {
+                let scalar = self.inner(arg).scalar()?;
+                match fun {
+                    M::Round if scalar == Scalar::F64 => Some(Box::new(move |new| self.round(new, arg))),
+                    M::Min | M::Max | M::Clamp if scalar == Scalar::I32 => {
+                        let other = arg1?;
+                        Some(Box::new(move |new| limited(new, fun, [arg, other], arg2)))
+                    }
+                    M::Abs if scalar.kind == ScalarKind::Sint => {
+                        Some(Box::new(move |new| self.magnitude(new, arg)))
+                    }
+                    M::Pow => {
+                        let exponent = self.number(arg1?)?;
+                        let whole = (2_u8..=4).find(|whole| f64::from(*whole) == exponent)?;
+                        Some(Box::new(move |new| power(new, arg, whole)))
+                    }
+                    _ => None,
+                }
             }
             _ => None,
         }
     }
 
-    /// The operands of `min`, `max` or `clamp` on `i32`.
-    fn limited(&self, expression: &Expression) -> Option<[Option<Handle<Expression>>; 3]> {
-        let &Expression::Math { fun, arg, arg1, arg2, .. } = expression else { return None };
-        let is_limit = matches!(fun, MathFunction::Min | MathFunction::Max | MathFunction::Clamp);
-        (is_limit && self.inner(arg).scalar() == Some(Scalar::I32)).then_some([Some(arg), arg1, arg2])
+    /// The extension of a 32-bit integer; `u64` of `u32` needs no fix.
+    fn widened(&self, from: Value, kind: ScalarKind) -> Option<Fix<'_>> {
+        let own = self.inner(from).scalar()?;
+        match (own.kind, kind) {
+            _ if own.width >= WIDE => None,
+            (ScalarKind::Sint, ScalarKind::Sint | ScalarKind::Uint) => {
+                Some(Box::new(move |new| self.extend(new, from, kind)))
+            }
+            (ScalarKind::Uint, ScalarKind::Sint) => Some(Box::new(move |new| {
+                let from = new.value(from);
+                let wide = convert(new, from, own.kind, Some(WIDE));
+                convert(new, wide, kind, Some(WIDE))
+            })),
+            _ => None,
+        }
     }
 
-    /// The operand of `abs` on signed integers.
-    fn signed_magnitude(&self, expression: &Expression) -> Option<Handle<Expression>> {
-        let Expression::Math { fun: MathFunction::Abs, arg, .. } = *expression else { return None };
-        self.inner(arg).scalar().is_some_and(|scalar| scalar.kind == ScalarKind::Sint).then_some(arg)
-    }
-
-    /// The base and the exponent of a power that is a product of few factors.
-    fn raised(&self, expression: &Expression) -> Option<(Handle<Expression>, u32)> {
-        let Expression::Math { fun: MathFunction::Pow, arg, arg1: Some(exponent), .. } = *expression else {
+    /// A shift, unless its amount is known to be in range.
+    fn shifted(&self, op: BinaryOperator, left: Value, by: Value) -> Option<Fix<'_>> {
+        let most = u32::from(self.inner(left).scalar()?.width) * 8 - 1;
+        let is_less = |number| number <= most;
+        if matches!(self.function.expressions[by], Expression::Literal(Literal::U32(number)) if is_less(number))
+        {
             return None;
-        };
-        let exponent = self.number(exponent)?;
-        (2_u8..=4).find(|whole| f64::from(*whole) == exponent).map(|whole| (arg, whole.into()))
+        }
+        Some(Box::new(move |new| {
+            let mask = splat(new, Literal::U32(most), self.size(by));
+            let (left, by) = (new.value(left), new.value(by));
+            let right = binary(new, BinaryOperator::And, by, mask);
+            binary(new, op, left, right)
+        }))
     }
 
     /// The value of a constant, or of each component of a constant vector if all are equal.
-    fn number(&self, expression: Handle<Expression>) -> Option<f64> {
+    fn number(&self, expression: Value) -> Option<f64> {
         self.number_in(&self.function.expressions, expression)
     }
 
-    fn number_in(&self, expressions: &Arena<Expression>, expression: Handle<Expression>) -> Option<f64> {
+    fn number_in(&self, expressions: &Arena<Expression>, expression: Value) -> Option<f64> {
         match expressions[expression] {
             Expression::Literal(Literal::F16(number)) => Some(number.to_f64()),
             Expression::Literal(Literal::F32(number)) => Some(number.into()),
@@ -141,7 +145,7 @@ impl Fixups<'_> {
     }
 
     /// The absolute value: negated by its sign, which is 0 or -1.
-    fn magnitude(&self, new: &mut Rebuild<'_>, value: Handle<Expression>) -> Handle<Expression> {
+    fn magnitude(&self, new: &mut Rebuild<'_>, value: Value) -> Value {
         let bits = self.inner(value).scalar().map_or(32, |scalar| u32::from(scalar.width) * 8);
         let by = splat(new, Literal::U32(bits - 1), self.size(value));
         let value = new.value(value);
@@ -151,12 +155,7 @@ impl Fixups<'_> {
     }
 
     /// Extends `value`, an `i32`, to 64 bits of `kind`: the high word repeats the sign bit.
-    fn extend(
-        &self,
-        new: &mut Rebuild<'_>,
-        value: Handle<Expression>,
-        kind: ScalarKind,
-    ) -> Handle<Expression> {
+    fn extend(&self, new: &mut Rebuild<'_>, value: Value, kind: ScalarKind) -> Value {
         let size = self.size(value);
         let value = new.value(value);
         let unsigned = |new: &mut Rebuild<'_>, word| {
@@ -176,7 +175,7 @@ impl Fixups<'_> {
     }
 
     /// Rounds `value` to the nearest integer, ties to even.
-    fn round(&self, new: &mut Rebuild<'_>, value: Handle<Expression>) -> Handle<Expression> {
+    fn round(&self, new: &mut Rebuild<'_>, value: Value) -> Value {
         let size = self.size(value);
         let value = new.value(value);
         let constant = |new: &mut Rebuild<'_>, number| splat(new, Literal::F64(number), size);
@@ -200,27 +199,35 @@ impl Fixups<'_> {
     }
 }
 
-fn binary(
-    new: &mut Rebuild<'_>,
-    op: BinaryOperator,
-    left: Handle<Expression>,
-    right: Handle<Expression>,
-) -> Handle<Expression> {
+fn binary(new: &mut Rebuild<'_>, op: BinaryOperator, left: Value, right: Value) -> Value {
     new.append(Expression::Binary { op, left, right })
 }
 
-fn smaller(new: &mut Rebuild<'_>, a: Handle<Expression>, b: Handle<Expression>) -> Handle<Expression> {
+/// `min`, `max` or `clamp` by comparisons.
+fn limited(new: &mut Rebuild<'_>, fun: MathFunction, operands: [Value; 2], high: Option<Value>) -> Value {
+    let ([a, b], high) = (operands.map(|operand| new.value(operand)), high.map(|high| new.value(high)));
+    match (fun, high) {
+        (MathFunction::Min, _) => smaller(new, a, b),
+        (_, None) => larger(new, a, b),
+        (_, Some(high)) => {
+            let above = larger(new, a, b);
+            smaller(new, above, high)
+        }
+    }
+}
+
+fn smaller(new: &mut Rebuild<'_>, a: Value, b: Value) -> Value {
     let condition = binary(new, BinaryOperator::Less, b, a);
     new.append(Expression::Select { condition, accept: b, reject: a })
 }
 
-fn larger(new: &mut Rebuild<'_>, a: Handle<Expression>, b: Handle<Expression>) -> Handle<Expression> {
+fn larger(new: &mut Rebuild<'_>, a: Value, b: Value) -> Value {
     let condition = binary(new, BinaryOperator::Less, a, b);
     new.append(Expression::Select { condition, accept: b, reject: a })
 }
 
 /// A power with an exponent of 2, 3 or 4.
-fn power(new: &mut Rebuild<'_>, base: Handle<Expression>, exponent: u32) -> Handle<Expression> {
+fn power(new: &mut Rebuild<'_>, base: Value, exponent: u8) -> Value {
     let base = new.value(base);
     let square = binary(new, BinaryOperator::Multiply, base, base);
     match exponent {
@@ -231,60 +238,19 @@ fn power(new: &mut Rebuild<'_>, base: Handle<Expression>, exponent: u32) -> Hand
 }
 
 /// A constant; for vectors, in each component.
-fn splat(new: &mut Rebuild<'_>, literal: Literal, size: Option<VectorSize>) -> Handle<Expression> {
+fn splat(new: &mut Rebuild<'_>, literal: Literal, size: Option<VectorSize>) -> Value {
     let value = new.append(Expression::Literal(literal));
     size.map_or(value, |size| new.append(Expression::Splat { size, value }))
 }
 
 /// Converts `expr` to a kind and width; without a width, reinterprets its bits.
-fn convert(
-    new: &mut Rebuild<'_>,
-    expr: Handle<Expression>,
-    kind: ScalarKind,
-    convert: Option<u8>,
-) -> Handle<Expression> {
+fn convert(new: &mut Rebuild<'_>, expr: Value, kind: ScalarKind, convert: Option<u8>) -> Value {
     new.append(Expression::As { expr, kind, convert })
 }
 
 impl Change for Fixups<'_> {
-    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
-        let expression = &new.source.expressions[old];
-        if let (Some((from, own)), &Expression::As { kind, .. }) = (self.widened(expression), expression) {
-            if own == ScalarKind::Sint {
-                return Some(self.extend(new, from, kind));
-            }
-            let from = new.value(from);
-            let wide = convert(new, from, own, Some(WIDE));
-            return Some(convert(new, wide, kind, Some(WIDE)));
-        }
-        if let (Some([Some(a), Some(b), c]), &Expression::Math { fun, .. }) =
-            (self.limited(expression), expression)
-        {
-            let (a, b) = (new.value(a), new.value(b));
-            return Some(match (fun, c.map(|c| new.value(c))) {
-                (MathFunction::Min, _) => smaller(new, a, b),
-                (_, None) => larger(new, a, b),
-                (_, Some(high)) => {
-                    let above = larger(new, a, b);
-                    smaller(new, above, high)
-                }
-            });
-        }
-        if let Some(value) = self.rounded(expression) {
-            return Some(self.round(new, value));
-        }
-        if let Some(value) = self.signed_magnitude(expression) {
-            return Some(self.magnitude(new, value));
-        }
-        if let Some((base, exponent)) = self.raised(expression) {
-            return Some(power(new, base, exponent));
-        }
-        let (by, most) = self.shifted(expression)?;
-        let &Expression::Binary { op, left, .. } = expression else { return None };
-        let mask = splat(new, Literal::U32(most), self.size(by));
-        let (left, by) = (new.value(left), new.value(by));
-        let right = binary(new, BinaryOperator::And, by, mask);
-        Some(binary(new, op, left, right))
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Value) -> Option<Value> {
+        self.fix(&self.function.expressions[old]).map(|fix| fix(new))
     }
 }
 
@@ -294,23 +260,17 @@ impl Change for Fixups<'_> {
 /// `Unsupported` for expressions that kernels do not use.
 pub(crate) fn fixed_up(program: &Program) -> Result<Option<Module>> {
     let module = &program.module;
-    let mut new = None;
-    for (handle, function) in module.functions.iter() {
-        let change = Fixups { module, function, info: &program.info[handle] };
+    let fixups = || program.functions().map(|(function, info)| Fixups { module, function, info });
+    if !fixups().any(|change| change.applies()) {
+        return Ok(None);
+    }
+    let mut fixed = module.clone();
+    for (new, change) in blocks::functions_mut(&mut fixed).zip(fixups()) {
         if change.applies() {
-            let new = new.get_or_insert_with(|| module.clone());
-            *new.functions.get_mut(handle) = Rebuild::function(function, &change)?;
+            *new = Rebuild::function(change.function, &change)?;
         }
     }
-    for (index, entry) in module.entry_points.iter().enumerate() {
-        let function = &entry.function;
-        let change = Fixups { module, function, info: program.info.get_entry_point(index) };
-        if change.applies() {
-            let new = new.get_or_insert_with(|| module.clone());
-            new.entry_points[index].function = Rebuild::function(function, &change)?;
-        }
-    }
-    Ok(new)
+    Ok(Some(fixed))
 }
 
 #[cfg(test)]

@@ -6,13 +6,15 @@
 
 use naga::valid::FunctionInfo;
 use naga::{
-    BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module, Scalar,
-    Statement, SwitchCase, TypeInner, UnaryOperator,
+    BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, Module, Scalar, Statement,
+    SwitchCase, TypeInner, UnaryOperator,
 };
 
 pub(crate) use super::facts::{Bounds, Fact, Scope};
 use super::{FunctionContext, range};
+use crate::ir::blocks::leaves;
 use crate::ir::variables::{Root, assigned, loaded, root};
+use crate::ir::{Local, Value};
 use crate::program::Program;
 
 /// The facts about all functions and entry points of a module.
@@ -41,12 +43,31 @@ impl AllBounds {
         }
     }
 
-    pub(crate) fn function(&self, handle: Handle<Function>) -> &Bounds {
-        &self.functions[handle.index()]
+    /// A function of the program whose facts these are.
+    pub(crate) fn function<'a>(
+        &'a self,
+        program: &'a Program,
+        handle: Handle<Function>,
+    ) -> FunctionContext<'a> {
+        FunctionContext {
+            module: &program.module,
+            function: &program.module.functions[handle],
+            info: &program.info[handle],
+            group_size: None,
+            bounds: &self.functions[handle.index()],
+        }
     }
 
-    pub(crate) fn entry(&self, index: usize) -> &Bounds {
-        &self.entries[index]
+    /// An entry point of the program whose facts these are.
+    pub(crate) fn entry<'a>(&'a self, program: &'a Program, index: usize) -> FunctionContext<'a> {
+        let point = &program.module.entry_points[index];
+        FunctionContext {
+            module: &program.module,
+            function: &point.function,
+            info: program.info.get_entry_point(index),
+            group_size: Some(point.workgroup_size),
+            bounds: &self.entries[index],
+        }
     }
 }
 
@@ -55,8 +76,8 @@ impl AllBounds {
 #[derive(Clone, Copy)]
 struct Logical {
     is: bool,
-    left: (Handle<Expression>, bool),
-    right: Handle<Expression>,
+    left: (Value, bool),
+    right: Value,
 }
 
 struct Walk<'f> {
@@ -70,7 +91,7 @@ struct Walk<'f> {
     /// By assignment number.
     logical: FastHashMap<u32, Logical>,
     /// The values assigned to variables; `None` if unknown.
-    stores: Vec<(Handle<LocalVariable>, Option<Handle<Expression>>)>,
+    stores: Vec<(Local, Option<Value>)>,
 }
 
 impl<'f> Walk<'f> {
@@ -135,26 +156,26 @@ impl<'f> Walk<'f> {
         }
     }
 
-    fn store(&mut self, pointer: Handle<Expression>, value: Handle<Expression>) {
+    fn store(&mut self, pointer: Value, value: Value) {
         let Root::Local(variable) = root(self.function, pointer) else { return };
         let whole = matches!(self.function.expressions[pointer], Expression::LocalVariable(_));
         self.assign(variable);
         self.stores.push((variable, whole.then_some(value)));
     }
 
-    fn assign(&mut self, variable: Handle<LocalVariable>) {
+    fn assign(&mut self, variable: Local) {
         self.assignments += 1;
         self.latest[variable.index()] = self.assignments;
     }
 
     /// The variables that the blocks may assign.
-    fn changed(&self, blocks: &[&Block]) -> Vec<Handle<LocalVariable>> {
+    fn changed(&self, blocks: &[&Block]) -> Vec<Local> {
         let mut found = Vec::new();
         blocks.iter().for_each(|block| assigned(self.function, block, &mut |variable| found.push(variable)));
         found
     }
 
-    fn invalidate(&mut self, variables: &[Handle<LocalVariable>]) {
+    fn invalidate(&mut self, variables: &[Local]) {
         variables.iter().for_each(|&variable| self.assign(variable));
     }
 
@@ -169,12 +190,7 @@ impl<'f> Walk<'f> {
     }
 
     /// Returns the facts that hold after a branch.
-    fn branch(
-        &mut self,
-        condition: Handle<Expression>,
-        [accept, reject]: [&Block; 2],
-        scope: Scope,
-    ) -> Scope {
+    fn branch(&mut self, condition: Value, [accept, reject]: [&Block; 2], scope: Scope) -> Scope {
         let holds = self.assume(condition, true, scope);
         let fails = self.assume(condition, false, scope);
         let before = self.latest.clone();
@@ -200,7 +216,7 @@ impl<'f> Walk<'f> {
     }
 
     /// naga's front end lowers `a && b` to a branch that assigns a variable.
-    fn note_logical(&mut self, left: Handle<Expression>, [accept, reject]: [&Block; 2]) {
+    fn note_logical(&mut self, left: Value, [accept, reject]: [&Block; 2]) {
         let lone = |block: &Block| {
             let mut rest = block.iter().filter(|statement| !matches!(statement, Statement::Emit(_)));
             match (rest.next(), rest.next()) {
@@ -228,7 +244,7 @@ impl<'f> Walk<'f> {
     }
 
     /// The facts of `scope`, plus those that the condition implies.
-    fn assume(&mut self, condition: Handle<Expression>, holds: bool, scope: Scope) -> Scope {
+    fn assume(&mut self, condition: Value, holds: bool, scope: Scope) -> Scope {
         use BinaryOperator as Op;
         match self.function.expressions[condition] {
             Expression::Unary { op: UnaryOperator::LogicalNot, expr } => self.assume(expr, !holds, scope),
@@ -258,13 +274,7 @@ impl<'f> Walk<'f> {
         }
     }
 
-    fn fact(
-        &mut self,
-        value: Handle<Expression>,
-        bound: Handle<Expression>,
-        strict: bool,
-        scope: Scope,
-    ) -> Scope {
+    fn fact(&mut self, value: Value, bound: Value, strict: bool, scope: Scope) -> Scope {
         match *self.info[value].ty.inner_with(&self.module.types) {
             TypeInner::Scalar(Scalar::U32) => self.bounds.add(Fact { value, bound, strict, outer: scope }),
             _ => scope,
@@ -298,15 +308,5 @@ impl<'f> Walk<'f> {
                 self.bounds.set_ceiling(variable, None);
             }
         }
-    }
-}
-
-/// Whether control never reaches the end of a block.
-fn leaves(block: &Block) -> bool {
-    match block.last() {
-        Some(Statement::Return { .. } | Statement::Break | Statement::Continue | Statement::Kill) => true,
-        Some(Statement::Block(inner)) => leaves(inner),
-        Some(Statement::If { accept, reject, .. }) => leaves(accept) && leaves(reject),
-        _ => false,
     }
 }

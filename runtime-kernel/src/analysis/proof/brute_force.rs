@@ -396,13 +396,7 @@ fn attack(cases: &[Case], random: &mut Random, proven: &mut Proven) {
     let program = program(cases);
     let bounds = AllBounds::of(&program);
     for (number, case) in cases.iter().enumerate() {
-        let context = FunctionContext {
-            module: &program.module,
-            function: &program.module.entry_points[number].function,
-            info: program.info.get_entry_point(number),
-            group_size: Some([ITEMS, 1, 1]),
-            bounds: bounds.entry(number),
-        };
+        let context = bounds.entry(&program, number);
         let (always, precondition) = provable(context);
         proven.always += u32::from(always);
         proven.conditional += u32::from(precondition.is_some());

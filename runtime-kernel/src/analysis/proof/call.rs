@@ -5,6 +5,7 @@ use naga::{Expression, Function, Handle, Literal, Module, Scalar, Statement, Typ
 
 use super::constant::literal;
 use super::range::of_binary;
+use crate::ir::Value;
 
 /// Longer chains of operators are not analysed.
 const MAX_DEPTH: u32 = 8;
@@ -25,7 +26,7 @@ pub(super) fn greatest(
 fn upper(
     module: &Module,
     function: &Function,
-    value: Handle<Expression>,
+    value: Value,
     arguments: &[Option<u64>],
     depth: u32,
 ) -> Option<u64> {
@@ -48,7 +49,7 @@ fn upper(
     }
 }
 
-fn number(module: &Module, function: &Function, value: Handle<Expression>) -> Option<u64> {
+fn number(module: &Module, function: &Function, value: Value) -> Option<u64> {
     match literal(module, &function.expressions, value) {
         Some(Literal::U32(value)) => Some(value.into()),
         _ => None,

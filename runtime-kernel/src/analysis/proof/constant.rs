@@ -1,17 +1,15 @@
 //! Constant values, and constant folding.
 
-use naga::{
-    Arena, BinaryOperator as Op, Expression, Function, Handle, Literal, LocalVariable, Module, Statement,
-    TypeInner,
-};
+use naga::{Arena, BinaryOperator as Op, Expression, Function, Literal, Module, Statement, TypeInner};
 
 use crate::ir::variables::assigned_by;
+use crate::ir::{Local, Value};
 
 /// The literal behind an expression, looking through named constants.
 pub(crate) fn literal(
     module: &Module,
     expressions: &Arena<Expression>,
-    expression: Handle<Expression>,
+    expression: Value,
 ) -> Option<Literal> {
     match expressions[expression] {
         Expression::Literal(literal) => Some(literal),
@@ -88,7 +86,7 @@ impl KnownValues {
         known
     }
 
-    pub(crate) fn value(&self, variable: Handle<LocalVariable>) -> Option<Literal> {
+    pub(crate) fn value(&self, variable: Local) -> Option<Literal> {
         self.0.get(variable.index()).copied().flatten()
     }
 
@@ -98,7 +96,7 @@ impl KnownValues {
     }
 
     /// Records a value, or that it is unknown.
-    pub(crate) fn set(&mut self, variable: Handle<LocalVariable>, value: Option<Literal>) {
+    pub(crate) fn set(&mut self, variable: Local, value: Option<Literal>) {
         let value = value.filter(|v| matches!(v, Literal::U32(_) | Literal::I32(_) | Literal::Bool(_)));
         if self.0.len() <= variable.index() && value.is_some() {
             self.0.resize(variable.index() + 1, None);
@@ -119,7 +117,7 @@ impl KnownValues {
     }
 
     /// Marks variables as unknown.
-    pub(crate) fn forget(&mut self, variables: &[Handle<LocalVariable>]) {
+    pub(crate) fn forget(&mut self, variables: &[Local]) {
         variables.iter().for_each(|&variable| self.set(variable, None));
     }
 
@@ -140,7 +138,7 @@ mod tests {
     use crate::{Program, Specialisation};
 
     /// The variables of a kernel that are known at its start, by name.
-    fn known(variables: &str) -> (KnownValues, Vec<(String, Handle<LocalVariable>)>) {
+    fn known(variables: &str) -> (KnownValues, Vec<(String, Local)>) {
         let code = format!(
             "const SEVEN = 7u;
              @group(0) @binding(0) var<storage, read_write> y: array<u32>;

@@ -1,12 +1,14 @@
 //! Facts about values, and when two expressions have the same value.
 
-use naga::{AddressSpace, Expression, FastHashMap, Function, Handle, LocalVariable, Module};
+use naga::{AddressSpace, Expression, FastHashMap, Function, Module};
+
+use crate::ir::{Local, Value};
 
 /// `value < bound` or `value <= bound`, for unsigned numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fact {
-    pub(crate) value: Handle<Expression>,
-    pub(crate) bound: Handle<Expression>,
+    pub(crate) value: Value,
+    pub(crate) bound: Value,
     pub(crate) strict: bool,
     /// The scope that this fact was added to.
     pub(crate) outer: Scope,
@@ -27,7 +29,7 @@ pub(crate) struct Bounds {
     /// By variable: an upper bound of its values.
     ceilings: Vec<Option<u64>>,
     /// By result of a call: its arguments.
-    calls: FastHashMap<Handle<Expression>, Vec<Handle<Expression>>>,
+    calls: FastHashMap<Value, Vec<Value>>,
 }
 
 /// Expressions nested deeper are not compared.
@@ -45,7 +47,7 @@ impl Bounds {
         }
     }
 
-    pub(super) fn note(&mut self, expression: Handle<Expression>, scope: Scope, assignment: u32) {
+    pub(super) fn note(&mut self, expression: Value, scope: Scope, assignment: u32) {
         self.scopes[expression.index()] = scope;
         self.assignments[expression.index()] = assignment;
     }
@@ -56,30 +58,30 @@ impl Bounds {
         Scope(self.facts.len() as u32)
     }
 
-    pub(super) fn set_ceiling(&mut self, variable: Handle<LocalVariable>, ceiling: Option<u64>) {
+    pub(super) fn set_ceiling(&mut self, variable: Local, ceiling: Option<u64>) {
         self.ceilings[variable.index()] = ceiling;
     }
 
-    pub(super) fn note_call(&mut self, result: Handle<Expression>, arguments: &[Handle<Expression>]) {
+    pub(super) fn note_call(&mut self, result: Value, arguments: &[Value]) {
         self.calls.insert(result, arguments.to_vec());
     }
 
     /// The arguments of a call, by its result.
-    pub(super) fn arguments_of(&self, result: Handle<Expression>) -> Option<&[Handle<Expression>]> {
+    pub(super) fn arguments_of(&self, result: Value) -> Option<&[Value]> {
         self.calls.get(&result).map(Vec::as_slice)
     }
 
-    pub(super) fn assignment(&self, load: Handle<Expression>) -> u32 {
+    pub(super) fn assignment(&self, load: Value) -> u32 {
         self.assignments[load.index()]
     }
 
     /// The facts that hold where an expression is evaluated.
-    pub(crate) fn scope(&self, expression: Handle<Expression>) -> Scope {
+    pub(crate) fn scope(&self, expression: Value) -> Scope {
         self.scopes[expression.index()]
     }
 
     /// An upper bound of a variable's values.
-    pub(crate) fn ceiling(&self, variable: Handle<LocalVariable>) -> Option<u64> {
+    pub(crate) fn ceiling(&self, variable: Local) -> Option<u64> {
         self.ceilings[variable.index()]
     }
 
@@ -88,7 +90,7 @@ impl Bounds {
         &'a self,
         (module, function): (&'a Module, &'a Function),
         scope: Scope,
-        value: Handle<Expression>,
+        value: Value,
     ) -> impl Iterator<Item = Fact> + 'a {
         self.facts_in(scope).filter(move |fact| self.same(module, function, (fact.value, value), MAX_DEPTH))
     }
@@ -100,23 +102,12 @@ impl Bounds {
     }
 
     /// Whether two expressions have the same value wherever both are evaluated.
-    pub(crate) fn are_same(
-        &self,
-        (module, function): (&Module, &Function),
-        a: Handle<Expression>,
-        b: Handle<Expression>,
-    ) -> bool {
+    pub(crate) fn are_same(&self, (module, function): (&Module, &Function), a: Value, b: Value) -> bool {
         self.same(module, function, (a, b), MAX_DEPTH)
     }
 
     /// The same, up to a nesting depth.
-    fn same(
-        &self,
-        module: &Module,
-        function: &Function,
-        (a, b): (Handle<Expression>, Handle<Expression>),
-        depth: u32,
-    ) -> bool {
+    fn same(&self, module: &Module, function: &Function, (a, b): (Value, Value), depth: u32) -> bool {
         use Expression as E;
         if a == b || depth == 0 {
             return a == b;
@@ -152,7 +143,7 @@ impl Bounds {
 }
 
 /// Whether a pointer leads into the scalar arguments.
-fn is_immediate(module: &Module, function: &Function, pointer: Handle<Expression>) -> bool {
+fn is_immediate(module: &Module, function: &Function, pointer: Value) -> bool {
     match function.expressions[pointer] {
         Expression::GlobalVariable(variable) => {
             module.global_variables[variable].space == AddressSpace::Immediate

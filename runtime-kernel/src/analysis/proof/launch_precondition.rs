@@ -6,14 +6,13 @@
 
 use std::collections::BTreeSet;
 
-use naga::{
-    AddressSpace, BinaryOperator, BuiltIn, Expression, Handle, MathFunction, Scalar, ScalarKind, TypeInner,
-};
+use naga::{AddressSpace, BinaryOperator, BuiltIn, Expression, MathFunction, Scalar, ScalarKind, TypeInner};
 
 use super::FunctionContext;
 use super::bounds::Scope;
 use super::polynomial::{LaunchParameter, Polynomial};
 use super::range::{self, Element, Limit};
+use crate::ir::Value;
 
 /// Polynomials that must be at most zero.
 pub(crate) type Preconditions = BTreeSet<Polynomial>;
@@ -54,12 +53,7 @@ pub(crate) fn of(context: FunctionContext<'_>, element: Element, limit: Limit) -
 }
 
 /// An upper bound of an unsigned value, which may wrap on the way.
-fn bound(
-    context: FunctionContext<'_>,
-    scope: Scope,
-    value: Handle<Expression>,
-    depth: u32,
-) -> Option<Polynomial> {
+fn bound(context: FunctionContext<'_>, scope: Scope, value: Value, depth: u32) -> Option<Polynomial> {
     if depth > MAX_DEPTH || *context.inner(value) != TypeInner::Scalar(Scalar::U32) {
         return None;
     }
@@ -76,7 +70,7 @@ fn bound(
 fn structural_bound(
     context: FunctionContext<'_>,
     scope: Scope,
-    value: Handle<Expression>,
+    value: Value,
     depth: u32,
 ) -> Option<Polynomial> {
     let bound = |value| bound(context, scope, value, depth + 1);
@@ -115,12 +109,7 @@ fn structural_bound(
 
 /// An upper bound of a sum when a condition bounds part of it: within `if start + lane < n`, `first + start +
 /// lane` is below `first + n`, in any order of the terms. The sum may wrap, as the part may.
-fn of_sum(
-    context: FunctionContext<'_>,
-    scope: Scope,
-    value: Handle<Expression>,
-    depth: u32,
-) -> Option<Polynomial> {
+fn of_sum(context: FunctionContext<'_>, scope: Scope, value: Value, depth: u32) -> Option<Polynomial> {
     let source = (context.module, context.function);
     let mut all = Vec::new();
     terms(context, value, &mut all);
@@ -140,7 +129,7 @@ fn of_sum(
 }
 
 /// Collects the terms of a sum.
-fn terms(context: FunctionContext<'_>, value: Handle<Expression>, found: &mut Vec<Handle<Expression>>) {
+fn terms(context: FunctionContext<'_>, value: Value, found: &mut Vec<Value>) {
     match context.function.expressions[value] {
         Expression::Binary { op: BinaryOperator::Add, left, right } if found.len() < MAX_TERMS => {
             terms(context, left, found);
@@ -151,7 +140,7 @@ fn terms(context: FunctionContext<'_>, value: Handle<Expression>, found: &mut Ve
 }
 
 /// The scalar argument that a pointer leads to.
-fn scalar(context: FunctionContext<'_>, pointer: Handle<Expression>) -> Option<LaunchParameter> {
+fn scalar(context: FunctionContext<'_>, pointer: Value) -> Option<LaunchParameter> {
     let Expression::AccessIndex { base, index } = context.function.expressions[pointer] else { return None };
     match context.function.expressions[base] {
         Expression::GlobalVariable(variable)
@@ -164,7 +153,7 @@ fn scalar(context: FunctionContext<'_>, pointer: Handle<Expression>) -> Option<L
 }
 
 /// The greatest id of a work-group, or of an invocation in the whole grid.
-fn of_built_in(context: FunctionContext<'_>, value: Handle<Expression>) -> Option<Polynomial> {
+fn of_built_in(context: FunctionContext<'_>, value: Value) -> Option<Polynomial> {
     let (built_in, Some(axis)) = range::built_in(context, value)? else { return None };
     let groups = Polynomial::parameter(LaunchParameter::Groups(axis));
     let count = match built_in {

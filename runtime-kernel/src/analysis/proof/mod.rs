@@ -22,10 +22,10 @@ pub(crate) mod trip_count;
 pub(crate) mod unrolling;
 
 use naga::valid::FunctionInfo;
-use naga::{Expression, Function, Handle, Module, TypeInner};
+use naga::{Function, Module, TypeInner};
 
 use self::bounds::Bounds;
-use crate::ir::blocks;
+use crate::ir::{Value, blocks};
 
 /// A function under analysis, with its types and facts.
 #[derive(Clone, Copy, Debug)]
@@ -41,12 +41,12 @@ pub(crate) struct FunctionContext<'a> {
 
 impl<'a> FunctionContext<'a> {
     /// The type of an expression.
-    pub(crate) fn inner(&self, expression: Handle<Expression>) -> &'a TypeInner {
+    pub(crate) fn inner(&self, expression: Value) -> &'a TypeInner {
         self.info[expression].ty.inner_with(&self.module.types)
     }
 
     /// The pointee type, unless it is part of a vector or matrix.
-    pub(crate) fn pointee(&self, pointer: Handle<Expression>) -> &'a TypeInner {
+    pub(crate) fn pointee(&self, pointer: Value) -> &'a TypeInner {
         match self.inner(pointer) {
             TypeInner::Pointer { base, .. } => &self.module.types[*base].inner,
             other => other,
@@ -54,7 +54,7 @@ impl<'a> FunctionContext<'a> {
     }
 
     /// Whether it points to a vector, not to a component of one.
-    pub(crate) fn is_vector_pointer(&self, pointer: Handle<Expression>) -> bool {
+    pub(crate) fn is_vector_pointer(&self, pointer: Value) -> bool {
         match self.inner(pointer) {
             TypeInner::Pointer { base, .. } => {
                 matches!(self.module.types[*base].inner, TypeInner::Vector { .. })
@@ -65,7 +65,7 @@ impl<'a> FunctionContext<'a> {
     }
 
     /// Whether it is a pointer.
-    pub(crate) fn is_pointer(&self, expression: Handle<Expression>) -> bool {
+    pub(crate) fn is_pointer(&self, expression: Value) -> bool {
         self.inner(expression).pointer_space().is_some()
     }
 }

@@ -1,14 +1,14 @@
 //! Polynomials over numbers that are fixed for a launch.
 
-use naga::{GlobalVariable, Handle};
+use crate::ir::Global;
 
 /// A number from 0 to 2³² − 1 that is fixed for a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LaunchParameter {
     /// A member of the struct of scalars, as an unsigned number.
-    Scalar(Handle<GlobalVariable>, u32),
+    Scalar(Global, u32),
     /// The number of elements of a buffer's runtime-sized array.
-    Length(Handle<GlobalVariable>),
+    Length(Global),
     /// The number of work-groups along an axis.
     Groups(u32),
 }

@@ -2,8 +2,8 @@
 
 use naga::proc::IndexableLength;
 use naga::{
-    BinaryOperator, Binding, BuiltIn, Expression, Function, GlobalVariable, Handle, Literal, LocalVariable,
-    MathFunction, Module, Scalar, ScalarKind, TypeInner,
+    BinaryOperator, Binding, BuiltIn, Expression, Function, Literal, MathFunction, Module, Scalar,
+    ScalarKind, TypeInner,
 };
 
 use super::bounds::{Fact, Scope};
@@ -11,21 +11,22 @@ use super::constant::literal;
 use super::{FunctionContext, call};
 use crate::ir::operands::operands;
 use crate::ir::variables::loaded;
+use crate::ir::{Global, Local, Value};
 
 /// An element of an array, a matrix or a vector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Element {
     /// The access expression itself.
-    pub(crate) access: Handle<Expression>,
-    pub(crate) base: Handle<Expression>,
+    pub(crate) access: Value,
+    pub(crate) base: Value,
     /// `None` if the index is the constant `known`.
-    pub(crate) index: Option<Handle<Expression>>,
+    pub(crate) index: Option<Value>,
     pub(crate) known: u32,
 }
 
 impl Element {
     /// The element that an access expression denotes.
-    pub(crate) fn of(function: &Function, access: Handle<Expression>) -> Option<Self> {
+    pub(crate) fn of(function: &Function, access: Value) -> Option<Self> {
         match function.expressions[access] {
             Expression::Access { base, index } => Some(Self { access, base, index: Some(index), known: 0 }),
             Expression::AccessIndex { base, index } => Some(Self { access, base, index: None, known: index }),
@@ -39,7 +40,7 @@ impl Element {
 pub(crate) enum Limit {
     Constant(u32),
     /// The length of a storage buffer's runtime-sized array; with `None`, of an array whose variable is unknown.
-    Runtime(Option<Handle<GlobalVariable>>),
+    Runtime(Option<Global>),
 }
 
 /// Longer chains of operators are not analysed.
@@ -56,7 +57,7 @@ pub(crate) fn limit_anywhere(context: FunctionContext<'_>, element: Element) -> 
 }
 
 /// Whether the conditions around an access are what keeps it in range, so that it must not be moved out of them.
-pub(crate) fn is_proven_by_its_place(context: FunctionContext<'_>, mut pointer: Handle<Expression>) -> bool {
+pub(crate) fn is_proven_by_its_place(context: FunctionContext<'_>, mut pointer: Value) -> bool {
     while let Some(element) = Element::of(context.function, pointer) {
         if limit(context, element).is_none() && limit_in(context, Scope::default(), element).is_some() {
             return true;
@@ -67,7 +68,7 @@ pub(crate) fn is_proven_by_its_place(context: FunctionContext<'_>, mut pointer: 
 }
 
 /// The limit of an index into `base`; `None` if it cannot be indexed.
-pub(crate) fn length(context: FunctionContext<'_>, base: Handle<Expression>) -> Option<Limit> {
+pub(crate) fn length(context: FunctionContext<'_>, base: Value) -> Option<Limit> {
     Some(match *context.pointee(base) {
         TypeInner::Vector { size, .. } => Limit::Constant(size as u32),
         TypeInner::ValuePointer { size: Some(size), .. } => Limit::Constant(size as u32),
@@ -102,17 +103,13 @@ fn limit_in(context: FunctionContext<'_>, scope: Scope, element: Element) -> Opt
 pub(crate) fn facts(
     context: FunctionContext<'_>,
     scope: Scope,
-    value: Handle<Expression>,
+    value: Value,
 ) -> impl Iterator<Item = Fact> + '_ {
     context.bounds.facts_of((context.module, context.function), scope, value)
 }
 
 /// Whether an expression is the `arrayLength` of a storage buffer.
-fn is_length(
-    context: FunctionContext<'_>,
-    expression: Handle<Expression>,
-    variable: Handle<GlobalVariable>,
-) -> bool {
+fn is_length(context: FunctionContext<'_>, expression: Value, variable: Global) -> bool {
     match context.function.expressions[expression] {
         Expression::ArrayLength(array) => root(context, array) == Some(variable),
         _ => false,
@@ -120,10 +117,7 @@ fn is_length(
 }
 
 /// The global variable that an access chain starts from.
-pub(crate) fn root(
-    context: FunctionContext<'_>,
-    mut pointer: Handle<Expression>,
-) -> Option<Handle<GlobalVariable>> {
+pub(crate) fn root(context: FunctionContext<'_>, mut pointer: Value) -> Option<Global> {
     loop {
         match context.function.expressions[pointer] {
             Expression::GlobalVariable(variable) => return Some(variable),
@@ -134,12 +128,7 @@ pub(crate) fn root(
 }
 
 /// Whether an expression depends, or may depend, on a variable.
-pub(super) fn reads(
-    function: &Function,
-    value: Handle<Expression>,
-    variable: Handle<LocalVariable>,
-    depth: u32,
-) -> bool {
+pub(super) fn reads(function: &Function, value: Value, variable: Local, depth: u32) -> bool {
     match function.expressions[value] {
         Expression::LocalVariable(found) => found == variable,
         _ if depth > MAX_DEPTH => true,
@@ -151,7 +140,7 @@ pub(super) fn reads(
 pub(crate) fn upper(
     context: FunctionContext<'_>,
     scope: Scope,
-    expression: Handle<Expression>,
+    expression: Value,
     depth: u32,
 ) -> Option<u64> {
     if depth > MAX_DEPTH {
@@ -169,7 +158,7 @@ pub(crate) fn upper(
 fn structural_bound(
     context: FunctionContext<'_>,
     scope: Scope,
-    expression: Handle<Expression>,
+    expression: Value,
     depth: u32,
 ) -> Option<u64> {
     let upper = |expression| upper(context, scope, expression, depth + 1);
@@ -232,12 +221,7 @@ fn structural_bound(
 }
 
 /// Whether conditions imply that an unsigned value is at least `least`, so that the difference is not negative.
-fn is_at_least(
-    context: FunctionContext<'_>,
-    scope: Scope,
-    value: Handle<Expression>,
-    least: Handle<Expression>,
-) -> bool {
+fn is_at_least(context: FunctionContext<'_>, scope: Scope, value: Value, least: Value) -> bool {
     let source = (context.module, context.function);
     let constant = constant_of(context, least);
     is_unsigned(context, value)
@@ -251,7 +235,7 @@ fn is_at_least(
 }
 
 /// The value of a constant.
-pub(crate) fn constant_of(context: FunctionContext<'_>, expression: Handle<Expression>) -> Option<u64> {
+pub(crate) fn constant_of(context: FunctionContext<'_>, expression: Value) -> Option<u64> {
     match context.function.expressions[expression] {
         Expression::Literal(_) | Expression::Constant(_) => {
             structural_bound(context, Scope::default(), expression, 0)
@@ -269,7 +253,7 @@ fn of_literal(literal: Literal) -> Option<u64> {
     }
 }
 
-fn is_unsigned(context: FunctionContext<'_>, expression: Handle<Expression>) -> bool {
+fn is_unsigned(context: FunctionContext<'_>, expression: Value) -> bool {
     matches!(context.inner(expression), TypeInner::Scalar(Scalar { kind: ScalarKind::Uint, .. }))
 }
 
@@ -305,7 +289,7 @@ pub(super) fn of_binary(
 }
 
 /// The upper bound of an invocation's local id or index.
-fn of_built_in(context: FunctionContext<'_>, expression: Handle<Expression>) -> Option<u64> {
+fn of_built_in(context: FunctionContext<'_>, expression: Value) -> Option<u64> {
     let size = context.group_size?;
     match built_in(context, expression)? {
         (BuiltIn::LocalInvocationId, Some(axis)) => {
@@ -319,18 +303,12 @@ fn of_built_in(context: FunctionContext<'_>, expression: Handle<Expression>) -> 
 }
 
 /// The built-in value that an expression denotes, with the component if it is one.
-pub(crate) fn built_in(
-    context: FunctionContext<'_>,
-    expression: Handle<Expression>,
-) -> Option<(BuiltIn, Option<u32>)> {
+pub(crate) fn built_in(context: FunctionContext<'_>, expression: Value) -> Option<(BuiltIn, Option<u32>)> {
     built_in_of((context.module, context.function), expression)
 }
 
 /// The same, for an entry point without any further context.
-pub(crate) fn built_in_of(
-    source: (&Module, &Function),
-    expression: Handle<Expression>,
-) -> Option<(BuiltIn, Option<u32>)> {
+pub(crate) fn built_in_of(source: (&Module, &Function), expression: Value) -> Option<(BuiltIn, Option<u32>)> {
     let (value, component) = match source.1.expressions[expression] {
         Expression::AccessIndex { base, index } => match built_in_value(source, base) {
             Some(built_in) => return Some((built_in, Some(index))),
@@ -342,10 +320,7 @@ pub(crate) fn built_in_of(
 }
 
 /// The built-in value of an argument, or of a member of a struct argument.
-fn built_in_value(
-    (module, function): (&Module, &Function),
-    expression: Handle<Expression>,
-) -> Option<BuiltIn> {
+fn built_in_value((module, function): (&Module, &Function), expression: Value) -> Option<BuiltIn> {
     let argument = |index: u32| &function.arguments[index as usize];
     let binding = match function.expressions[expression] {
         Expression::FunctionArgument(index) => &argument(index).binding,

@@ -1,9 +1,10 @@
 //! Whether a cooperative matrix is known to be in range and aligned.
 
-use naga::{BinaryOperator, CooperativeData, Expression, Handle};
+use naga::{BinaryOperator, CooperativeData, Expression};
 
 use super::FunctionContext;
 use super::range::{self, Element, Limit};
+use crate::ir::Value;
 use crate::ir::cooperative::{EXTENT, MAX_STRIDE, Rows};
 
 /// Longer chains of operators are not analysed.
@@ -27,7 +28,7 @@ pub(crate) fn is_in_range(context: FunctionContext<'_>, data: CooperativeData) -
 }
 
 /// A power of two by which an unsigned number can be divided, whether or not it wraps around.
-fn divisor(context: FunctionContext<'_>, value: Handle<Expression>, depth: u32) -> u64 {
+fn divisor(context: FunctionContext<'_>, value: Value, depth: u32) -> u64 {
     if let Some(number) = range::constant_of(context, value) {
         return power_of_two(number);
     }

@@ -3,23 +3,24 @@
 //! A loop is counted by running its counter, with the arithmetic of the code itself. So the count is right for any
 //! step and comparison, and also where numbers overflow.
 
-use naga::{BinaryOperator, Block, Expression, Function, Handle, Literal, LocalVariable, Module, Statement};
+use naga::{BinaryOperator, Block, Expression, Function, Literal, Module, Statement};
 
 use super::constant::{fold, literal};
 use crate::ir::variables::{assigned, loaded};
+use crate::ir::{Local, Value};
 
 /// Expressions nested deeper are not evaluated.
 const MAX_DEPTH: u32 = 8;
 
 /// A loop of the form `for (…; condition; counter = next) { … }`.
 pub(crate) struct CountedLoop {
-    pub(crate) counter: Handle<LocalVariable>,
+    pub(crate) counter: Local,
     /// The position of the branch that leaves the loop.
     pub(crate) exit: usize,
-    pub(super) condition: Handle<Expression>,
-    next: Handle<Expression>,
+    pub(super) condition: Value,
+    next: Value,
     /// The loads, in each iteration, of the counter and of variables that the loop does not assign.
-    loads: Vec<Handle<Expression>>,
+    loads: Vec<Value>,
 }
 
 impl CountedLoop {
@@ -41,7 +42,7 @@ impl CountedLoop {
     pub(crate) fn trip_count(
         &self,
         source: (&Module, &Function),
-        (known, start): (&dyn Fn(Handle<LocalVariable>) -> Option<Literal>, Literal),
+        (known, start): (&dyn Fn(Local) -> Option<Literal>, Literal),
         max: u32,
     ) -> Option<u32> {
         let mut counter = start;
@@ -60,8 +61,8 @@ impl CountedLoop {
     fn value(
         &self,
         (module, function): (&Module, &Function),
-        variable: &dyn Fn(Handle<LocalVariable>) -> Option<Literal>,
-        expression: Handle<Expression>,
+        variable: &dyn Fn(Local) -> Option<Literal>,
+        expression: Value,
         depth: u32,
     ) -> Option<Literal> {
         let depth = depth.checked_sub(1)?;
@@ -97,7 +98,7 @@ impl CountedLoop {
 }
 
 /// The branch at the start of a `while` body that leaves the loop: its position and condition.
-pub(crate) fn loop_head(body: &Block) -> Option<(usize, Handle<Expression>)> {
+pub(crate) fn loop_head(body: &Block) -> Option<(usize, Value)> {
     let exit = body.iter().position(|statement| !matches!(statement, Statement::Emit(_)))?;
     match &body[exit] {
         Statement::If { condition, accept, reject }
@@ -110,7 +111,7 @@ pub(crate) fn loop_head(body: &Block) -> Option<(usize, Handle<Expression>)> {
 }
 
 /// Adds the loads of variables that the statements evaluate.
-fn note_loads(function: &Function, statements: &[Statement], loads: &mut Vec<Handle<Expression>>) {
+fn note_loads(function: &Function, statements: &[Statement], loads: &mut Vec<Value>) {
     for statement in statements {
         if let Statement::Emit(range) = statement {
             loads.extend(range.clone().filter(|&handle| loaded(function, handle).is_some()));
@@ -122,8 +123,8 @@ fn note_loads(function: &Function, statements: &[Statement], loads: &mut Vec<Han
 pub(crate) fn loop_step(
     function: &Function,
     continuing: &[Statement],
-    loads: &mut Vec<Handle<Expression>>,
-) -> Option<(Handle<LocalVariable>, Handle<Expression>)> {
+    loads: &mut Vec<Value>,
+) -> Option<(Local, Value)> {
     note_loads(function, continuing, loads);
     let mut rest = continuing.iter().filter(|statement| !matches!(statement, Statement::Emit(_)));
     match (rest.next()?, rest.next()) {

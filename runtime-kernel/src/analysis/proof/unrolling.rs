@@ -7,14 +7,13 @@
 //! | SPIR-V | `transform::inline` copies the body | [`copied_loop`]: small ones that select cooperative matrices |
 //! | host C | `transform::inline` copies the body | [`copied_loop`]: small ones without jumps |
 
-use naga::{
-    Barrier, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable, Module, Statement,
-};
+use naga::{Barrier, Block, FastHashMap, Function, Literal, Module, Statement};
 
 use super::constant::KnownValues;
 use super::trip_count::CountedLoop;
 use crate::ir::blocks::{self, Skip, has_barrier, has_return, is_barrier};
 use crate::ir::variables::assigned;
+use crate::ir::{Local, Value};
 
 /// Maximum trip count of an unrolled loop.
 const MAX_TRIPS: u32 = 16;
@@ -55,7 +54,7 @@ impl Unroll {
 /// and run slower than a few.
 pub(crate) fn copied_loop(
     (module, function): (&Module, &Function),
-    known: &dyn Fn(Handle<LocalVariable>) -> Option<Literal>,
+    known: &dyn Fn(Local) -> Option<Literal>,
     [body, continuing]: [&Block; 2],
     barriers_are_allowed: bool,
 ) -> Option<(CountedLoop, u32)> {
@@ -90,7 +89,7 @@ fn size(block: &Block) -> u32 {
 pub(crate) fn unrolled_loops(
     (module, function): (&Module, &Function),
     unroll: Unroll,
-) -> FastHashMap<Handle<Expression>, u32> {
+) -> FastHashMap<Value, u32> {
     let known = KnownValues::at_start(module, function);
     let mut walk = Walk { module, function, unroll, known, found: FastHashMap::default() };
     walk.block(&function.body);
@@ -116,7 +115,7 @@ struct Walk<'a> {
     function: &'a Function,
     unroll: Unroll,
     known: KnownValues,
-    found: FastHashMap<Handle<Expression>, u32>,
+    found: FastHashMap<Value, u32>,
 }
 
 impl Walk<'_> {

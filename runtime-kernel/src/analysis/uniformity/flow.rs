@@ -1,10 +1,11 @@
 //! The walk over statements: propagates the shapes of variables through control flow.
 
-use naga::{Block, Expression, Handle, LocalVariable, Statement};
+use naga::{Block, Expression, Statement};
 
 use super::{Analysis, Shape};
 use crate::ir::operands::operands;
 use crate::ir::variables::{Root, assigned, is_read_only, root};
+use crate::ir::{Local, Value};
 
 /// The shapes of local variables at a program point; `None` if control never gets there.
 type State = Option<Vec<Shape>>;
@@ -145,7 +146,7 @@ impl Walk<'_, '_> {
         Some(state)
     }
 
-    fn set(&mut self, expression: Option<Handle<Expression>>, shape: Shape) {
+    fn set(&mut self, expression: Option<Value>, shape: Shape) {
         if let Some(expression) = expression {
             self.analysis.shapes[expression.index()] = shape;
             self.analysis.reached[expression.index()] = true;
@@ -195,7 +196,7 @@ impl Walk<'_, '_> {
         &mut self,
         body: &Block,
         continuing: &Block,
-        break_if: Option<Handle<Expression>>,
+        break_if: Option<Value>,
         state: Vec<Shape>,
     ) -> State {
         let mut entry = state;
@@ -225,7 +226,7 @@ impl Walk<'_, '_> {
         // A choice of the whole group changes nothing.
         let blocks = if choice == Shape::Uniform { &[] } else { blocks };
         for block in blocks {
-            assigned(self.analysis.function, block, &mut |variable: Handle<LocalVariable>| {
+            assigned(self.analysis.function, block, &mut |variable: Local| {
                 let slot = &mut state[variable.index()];
                 *slot = slot.chosen_by(choice);
             });
@@ -233,7 +234,7 @@ impl Walk<'_, '_> {
         state
     }
 
-    fn store(&self, state: &mut [Shape], pointer: Handle<Expression>, value: Shape) {
+    fn store(&self, state: &mut [Shape], pointer: Value, value: Shape) {
         let Root::Local(variable) = root(self.analysis.function, pointer) else { return };
         let slot = &mut state[variable.index()];
         *slot = match self.analysis.function.expressions[pointer] {
@@ -242,13 +243,7 @@ impl Walk<'_, '_> {
         };
     }
 
-    fn call(
-        &mut self,
-        state: &mut [Shape],
-        function: usize,
-        arguments: &[Handle<Expression>],
-        result: Option<Handle<Expression>>,
-    ) {
+    fn call(&mut self, state: &mut [Shape], function: usize, arguments: &[Value], result: Option<Value>) {
         let pure_functions = self.analysis.pure_functions[function];
         let shape =
             arguments.iter().map(|&argument| self.analysis.shape(argument)).fold(Shape::Uniform, Shape::with);
@@ -261,7 +256,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn expression(&self, handle: Handle<Expression>, state: &[Shape]) -> Shape {
+    fn expression(&self, handle: Value, state: &[Shape]) -> Shape {
         let analysis = &*self.analysis;
         let is_word = || analysis.is_word(handle);
         match analysis.function.expressions[handle] {
@@ -289,7 +284,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn load(&self, pointer: Handle<Expression>, state: &[Shape]) -> Shape {
+    fn load(&self, pointer: Value, state: &[Shape]) -> Shape {
         let analysis = &*self.analysis;
         let place = analysis.shape(pointer);
         match root(analysis.function, pointer) {
@@ -304,7 +299,7 @@ impl Walk<'_, '_> {
 }
 
 /// A component of a vector, or a member of a struct of built-in values.
-fn part(analysis: &Analysis<'_>, base: Handle<Expression>, index: usize) -> Shape {
+fn part(analysis: &Analysis<'_>, base: Value, index: usize) -> Shape {
     match analysis.types[base].ty.inner_with(&analysis.module.types) {
         naga::TypeInner::Vector { .. } => analysis.component(base, index, 8),
         naga::TypeInner::Struct { .. } => match analysis.function.expressions[base] {

@@ -16,8 +16,8 @@ pub(crate) use flow::Exits;
 pub(crate) use shape::Shape;
 
 use crate::analysis::proof::constant::literal;
-use crate::ir::blocks;
 use crate::ir::variables::is_read_only;
+use crate::ir::{Value, blocks};
 
 /// The shape of every expression of an entry point or function.
 pub(crate) struct Uniformity {
@@ -54,15 +54,15 @@ impl Uniformity {
     }
 
     /// Whether control may reach the evaluation of an expression; if not, its shape is meaningless.
-    pub(crate) fn is_reached(&self, expression: Handle<Expression>) -> bool {
+    pub(crate) fn is_reached(&self, expression: Value) -> bool {
         self.reached[expression.index()]
     }
 
-    pub(crate) fn shape(&self, expression: Handle<Expression>) -> Shape {
+    pub(crate) fn shape(&self, expression: Value) -> Shape {
         self.shapes[expression.index()]
     }
 
-    pub(crate) fn is_uniform(&self, expression: Handle<Expression>) -> bool {
+    pub(crate) fn is_uniform(&self, expression: Value) -> bool {
         self.shape(expression) == Shape::Uniform
     }
 
@@ -73,7 +73,7 @@ impl Uniformity {
 }
 
 /// The value of a constant 32-bit integer, as bits.
-pub(crate) fn constant(module: &Module, function: &Function, expression: Handle<Expression>) -> Option<u32> {
+pub(crate) fn constant(module: &Module, function: &Function, expression: Value) -> Option<u32> {
     match literal(module, &function.expressions, expression)? {
         naga::Literal::U32(value) => Some(value),
         naga::Literal::I32(value) => Some(value.cast_unsigned()),
@@ -127,7 +127,7 @@ struct Analysis<'a> {
 }
 
 impl Analysis<'_> {
-    fn shape(&self, expression: Handle<Expression>) -> Shape {
+    fn shape(&self, expression: Value) -> Shape {
         self.shapes[expression.index()]
     }
 
@@ -188,7 +188,7 @@ impl Analysis<'_> {
     }
 
     /// Whether an expression is a 32-bit integer, whose arithmetic wraps.
-    fn is_word(&self, expression: Handle<Expression>) -> bool {
+    fn is_word(&self, expression: Value) -> bool {
         matches!(
             *self.types[expression].ty.inner_with(&self.module.types),
             TypeInner::Scalar(naga::Scalar { kind: ScalarKind::Sint | ScalarKind::Uint, width: 4 })
@@ -196,7 +196,7 @@ impl Analysis<'_> {
     }
 
     /// The shape of one component of a vector, or of the whole if components are not tracked.
-    fn component(&self, expression: Handle<Expression>, part: usize, depth: u8) -> Shape {
+    fn component(&self, expression: Value, part: usize, depth: u8) -> Shape {
         let whole = self.shape(expression);
         if whole != Shape::Varying || depth == 0 {
             return whole;
@@ -232,7 +232,7 @@ impl Analysis<'_> {
         }
     }
 
-    fn vector_word(&self, expression: Handle<Expression>) -> Option<()> {
+    fn vector_word(&self, expression: Value) -> Option<()> {
         let scalar = self.types[expression].ty.inner_with(&self.module.types).scalar()?;
         (scalar.width == 4 && matches!(scalar.kind, ScalarKind::Sint | ScalarKind::Uint)).then_some(())
     }
@@ -251,8 +251,8 @@ impl Analysis<'_> {
     fn binary(
         &self,
         op: naga::BinaryOperator,
-        (left, a): (Handle<Expression>, Shape),
-        (right, b): (Handle<Expression>, Shape),
+        (left, a): (Value, Shape),
+        (right, b): (Value, Shape),
     ) -> Shape {
         use naga::BinaryOperator as Op;
         let constant = |expression| constant(self.module, self.function, expression);

@@ -2,12 +2,13 @@
 
 use naga::proc::IndexableLength;
 use naga::{
-    ArraySize, BinaryOperator, Block, Constant, Expression, FastHashMap, Function, GlobalVariable, Handle,
-    Literal, LocalVariable, Module, Range, ScalarKind, Span, Statement, Type, TypeInner,
+    ArraySize, BinaryOperator, Block, Constant, Expression, FastHashMap, Function, Handle, Literal,
+    LocalVariable, Module, Range, ScalarKind, Span, Statement, Type, TypeInner,
 };
 use runtime_core::{Error, Result};
 
-use crate::ir::operands::{renew_operands, renew_uses, result_of};
+use crate::ir::operands::{each_use, renew_operands, result_of};
+use crate::ir::{Global, Value, blocks};
 
 /// What a scalar of the launch becomes.
 #[derive(Clone, Copy, Debug)]
@@ -20,11 +21,11 @@ pub(super) enum ScalarSource {
 
 /// What a tensor of the launch becomes, if its elements are kept in a variable.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kept {
+pub(super) struct PromotedVariable {
     /// The variable, in the new module.
-    pub(super) variable: Handle<GlobalVariable>,
+    pub(super) variable: Global,
     /// If it is an array: the variable with the index of its first element, and the distance of its elements.
-    pub(super) array: Option<(Handle<GlobalVariable>, u32)>,
+    pub(super) array: Option<(Global, u32)>,
     /// The type of an element.
     pub(super) element: Handle<Type>,
     /// The member of the new immediates with the number of elements.
@@ -37,14 +38,14 @@ pub(super) struct Kept {
 pub(super) struct Copier<'a> {
     pub(super) source: &'a Module,
     pub(super) types: Vec<Handle<Type>>,
-    expressions: Vec<Handle<Expression>>,
+    expressions: Vec<Value>,
     constants: FastHashMap<Handle<Constant>, Handle<Constant>>,
-    pub(super) globals: FastHashMap<Handle<GlobalVariable>, Handle<GlobalVariable>>,
+    pub(super) globals: FastHashMap<Global, Global>,
     pub(super) functions: FastHashMap<Handle<Function>, Handle<Function>>,
     /// The immediates of the source and of the new module.
-    pub(super) immediates: [Option<Handle<GlobalVariable>>; 2],
+    pub(super) immediates: [Option<Global>; 2],
     pub(super) scalars: Vec<ScalarSource>,
-    pub(super) kept: FastHashMap<Handle<GlobalVariable>, Kept>,
+    pub(super) promoted: FastHashMap<Global, PromotedVariable>,
 }
 
 impl<'a> Copier<'a> {
@@ -62,7 +63,7 @@ impl<'a> Copier<'a> {
             functions: FastHashMap::default(),
             immediates: [None; 2],
             scalars: Vec::new(),
-            kept: FastHashMap::default(),
+            promoted: FastHashMap::default(),
         };
         copier.copy_types(into)?;
         copier.copy_constants(into)?;
@@ -126,7 +127,7 @@ impl<'a> Copier<'a> {
     }
 
     /// The copy of a constant expression of the module.
-    pub(super) fn global_expression(&self, old: Handle<Expression>) -> Handle<Expression> {
+    pub(super) fn global_expression(&self, old: Value) -> Value {
         self.expressions[old.index()]
     }
 
@@ -153,7 +154,7 @@ impl<'a> Copier<'a> {
             starts: Vec::with_capacity(function.expressions.len()),
             all: Vec::new(),
             immediates: None,
-            kept: FastHashMap::default(),
+            promoted: FastHashMap::default(),
             zeros: FastHashMap::default(),
             arrays: FastHashMap::default(),
         };
@@ -177,26 +178,26 @@ struct FunctionCopy<'f> {
     function: &'f Function,
     new: Function,
     /// By old expression: its value.
-    map: Vec<Handle<Expression>>,
+    map: Vec<Value>,
     /// By old expression: the number of new expressions before it.
     starts: Vec<usize>,
-    all: Vec<Handle<Expression>>,
-    immediates: Option<Handle<Expression>>,
-    kept: FastHashMap<Handle<GlobalVariable>, Handle<Expression>>,
+    all: Vec<Value>,
+    immediates: Option<Value>,
+    promoted: FastHashMap<Global, Value>,
     /// By variable of a promoted tensor: zero of its type.
-    zeros: FastHashMap<Handle<Expression>, Handle<Expression>>,
+    zeros: FastHashMap<Value, Value>,
     /// By variable of a promoted tensor that is an array: its first index and the distance of its elements.
-    arrays: FastHashMap<Handle<Expression>, [Handle<Expression>; 2]>,
+    arrays: FastHashMap<Value, [Value; 2]>,
 }
 
 impl FunctionCopy<'_> {
-    fn append(&mut self, expression: Expression) -> Handle<Expression> {
+    fn append(&mut self, expression: Expression) -> Value {
         let new = self.new.expressions.append(expression, Span::UNDEFINED);
         self.all.push(new);
         new
     }
 
-    fn value(&self, old: Handle<Expression>) -> Handle<Expression> {
+    fn value(&self, old: Value) -> Value {
         self.map[old.index()]
     }
 
@@ -220,12 +221,12 @@ impl FunctionCopy<'_> {
     /// Begins with the variables that replace others: an `Emit` must not contain them.
     fn preamble(&mut self, copier: &Copier<'_>) {
         self.immediates = copier.immediates[1].map(|global| self.append(Expression::GlobalVariable(global)));
-        for (&old, kept) in &copier.kept {
-            let new = self.append(Expression::GlobalVariable(kept.variable));
-            self.kept.insert(old, new);
-            let zero = self.append(Expression::ZeroValue(kept.element));
+        for (&old, promoted) in &copier.promoted {
+            let new = self.append(Expression::GlobalVariable(promoted.variable));
+            self.promoted.insert(old, new);
+            let zero = self.append(Expression::ZeroValue(promoted.element));
             self.zeros.insert(new, zero);
-            if let Some((first, step)) = kept.array {
+            if let Some((first, step)) = promoted.array {
                 let first = self.append(Expression::GlobalVariable(first));
                 let step = self.append(Expression::Literal(Literal::U32(step)));
                 self.arrays.insert(new, [first, step]);
@@ -233,16 +234,11 @@ impl FunctionCopy<'_> {
         }
     }
 
-    fn is_immediates(&self, copier: &Copier<'_>, old: Handle<Expression>) -> bool {
+    fn is_immediates(&self, copier: &Copier<'_>, old: Value) -> bool {
         matches!(self.function.expressions[old], Expression::GlobalVariable(global) if copier.immediates[0] == Some(global))
     }
 
-    fn expression(
-        &mut self,
-        copier: &mut Copier<'_>,
-        old: Handle<Expression>,
-        into: &mut Module,
-    ) -> Result<Handle<Expression>> {
+    fn expression(&mut self, copier: &mut Copier<'_>, old: Value, into: &mut Module) -> Result<Value> {
         match self.function.expressions[old] {
             Expression::GlobalVariable(global) if copier.immediates[0] == Some(global) => {
                 // Where all scalars are constants, nothing uses it.
@@ -252,13 +248,15 @@ impl FunctionCopy<'_> {
                 // Only a constant's load is used.
                 self.scalar_pointer(copier.scalars[index as usize])
             }
-            Expression::GlobalVariable(global) if self.kept.contains_key(&global) => Ok(self.kept[&global]),
-            Expression::Access { base, index } if self.kept_in(copier, base).is_some() => {
-                Ok(self.kept_place(base, index))
+            Expression::GlobalVariable(global) if self.promoted.contains_key(&global) => {
+                Ok(self.promoted[&global])
             }
-            Expression::ArrayLength(base) if self.kept_in(copier, base).is_some() => {
-                let kept = self.kept_in(copier, base).map_or(0, |kept| kept.length);
-                self.scalar(ScalarSource::Member(kept))
+            Expression::Access { base, index } if self.promoted_in(copier, base).is_some() => {
+                Ok(self.promoted_place(base, index))
+            }
+            Expression::ArrayLength(base) if self.promoted_in(copier, base).is_some() => {
+                let member = self.promoted_in(copier, base).map_or(0, |promoted| promoted.length);
+                self.scalar(ScalarSource::Member(member))
             }
             Expression::Load { pointer } if self.is_immediates(copier, pointer) => {
                 let immediates = copier.immediates[0].ok_or_else(|| unsupported("scalars"))?;
@@ -271,8 +269,8 @@ impl FunctionCopy<'_> {
                 Expression::AccessIndex { base, index } if self.is_immediates(copier, base) => {
                     self.scalar(copier.scalars[index as usize])
                 }
-                Expression::Access { base, index } => match self.kept_in(copier, base) {
-                    Some(kept) => self.kept_value((base, index, pointer), kept),
+                Expression::Access { base, index } => match self.promoted_in(copier, base) {
+                    Some(promoted) => self.promoted_value((base, index, pointer), promoted),
                     None => self.plain(copier, old, into),
                 },
                 _ => self.plain(copier, old, into),
@@ -282,15 +280,15 @@ impl FunctionCopy<'_> {
     }
 
     /// The variable of a promoted tensor.
-    fn kept_in(&self, copier: &Copier<'_>, base: Handle<Expression>) -> Option<Kept> {
+    fn promoted_in(&self, copier: &Copier<'_>, base: Value) -> Option<PromotedVariable> {
         match self.function.expressions[base] {
-            Expression::GlobalVariable(global) => copier.kept.get(&global).copied(),
+            Expression::GlobalVariable(global) => copier.promoted.get(&global).copied(),
             _ => None,
         }
     }
 
     /// The place of an element of a promoted tensor.
-    fn kept_place(&mut self, base: Handle<Expression>, index: Handle<Expression>) -> Handle<Expression> {
+    fn promoted_place(&mut self, base: Value, index: Value) -> Value {
         let base = self.value(base);
         let Some(&[first, step]) = self.arrays.get(&base) else { return base };
         let index = self.value(index);
@@ -306,24 +304,24 @@ impl FunctionCopy<'_> {
     }
 
     /// The element of a promoted tensor; zero if the index is out of range.
-    fn kept_value(
+    fn promoted_value(
         &mut self,
-        (base, index, pointer): (Handle<Expression>, Handle<Expression>, Handle<Expression>),
-        kept: Kept,
-    ) -> Result<Handle<Expression>> {
+        (base, index, pointer): (Value, Value, Value),
+        promoted: PromotedVariable,
+    ) -> Result<Value> {
         let pointer = self.value(pointer);
-        let Some(zero) = self.zeros.get(&self.value(base)).copied().filter(|_| kept.is_checked) else {
+        let Some(zero) = self.zeros.get(&self.value(base)).copied().filter(|_| promoted.is_checked) else {
             return Ok(self.append(Expression::Load { pointer }));
         };
         let accept = self.append(Expression::Load { pointer });
-        let right = self.scalar(ScalarSource::Member(kept.length))?;
+        let right = self.scalar(ScalarSource::Member(promoted.length))?;
         let left = self.value(index);
         let left = self.append(Expression::As { expr: left, kind: ScalarKind::Uint, convert: Some(4) });
         let condition = self.append(Expression::Binary { op: BinaryOperator::Less, left, right });
         Ok(self.append(Expression::Select { condition, accept, reject: zero }))
     }
 
-    fn scalar_pointer(&mut self, scalar: ScalarSource) -> Result<Handle<Expression>> {
+    fn scalar_pointer(&mut self, scalar: ScalarSource) -> Result<Value> {
         match (scalar, self.immediates) {
             (ScalarSource::Member(index), Some(base)) => {
                 Ok(self.append(Expression::AccessIndex { base, index }))
@@ -333,7 +331,7 @@ impl FunctionCopy<'_> {
         }
     }
 
-    fn scalar(&mut self, scalar: ScalarSource) -> Result<Handle<Expression>> {
+    fn scalar(&mut self, scalar: ScalarSource) -> Result<Value> {
         let pointer = self.scalar_pointer(scalar)?;
         Ok(match scalar {
             ScalarSource::Member(_) => self.append(Expression::Load { pointer }),
@@ -341,12 +339,7 @@ impl FunctionCopy<'_> {
         })
     }
 
-    fn plain(
-        &mut self,
-        copier: &mut Copier<'_>,
-        old: Handle<Expression>,
-        into: &mut Module,
-    ) -> Result<Handle<Expression>> {
+    fn plain(&mut self, copier: &mut Copier<'_>, old: Value, into: &mut Module) -> Result<Value> {
         let mut expression = self.function.expressions[old].clone();
         renew_operands(&mut expression, |operand| Ok(self.value(operand)))?;
         copier.renew_type(&mut expression);
@@ -377,64 +370,35 @@ impl FunctionCopy<'_> {
                 self.new.named_expressions.insert(new, name.clone());
             }
         }
-        let body = self.block(copier, &self.function.body)?;
+        let mut body = self.function.body.clone();
+        self.renew(copier, &mut body)?;
         self.new.body = body;
         Ok(self.new)
     }
 
     /// The number of new expressions up to and with an old one.
-    fn end(&self, old: Handle<Expression>) -> usize {
+    fn end(&self, old: Value) -> usize {
         self.starts.get(old.index() + 1).copied().unwrap_or(self.all.len())
     }
 
-    fn block(&self, copier: &Copier<'_>, block: &Block) -> Result<Block> {
-        let mut new = Block::with_capacity(block.len());
-        for statement in block.iter() {
-            if let Some(statement) = self.statement(copier, statement)? {
-                new.push(statement, Span::UNDEFINED);
-            }
-        }
-        Ok(new)
-    }
-
-    fn statement(&self, copier: &Copier<'_>, statement: &Statement) -> Result<Option<Statement>> {
-        let block = |block| self.block(copier, block);
-        Ok(Some(match statement {
-            Statement::Emit(range) => {
-                let Some((first, last)) = range.first_and_last() else { return Ok(None) };
+    fn renew(&self, copier: &Copier<'_>, block: &mut Block) -> Result<()> {
+        for (mut statement, _) in std::mem::take(block).span_into_iter() {
+            if let Statement::Emit(range) = &mut statement {
+                let Some((first, last)) = range.first_and_last() else { continue };
                 let (start, end) = (self.starts[first.index()], self.end(last));
                 if start == end {
-                    return Ok(None);
+                    continue;
                 }
-                Statement::Emit(Range::new_from_bounds(self.all[start], self.all[end - 1]))
+                *range = Range::new_from_bounds(self.all[start], self.all[end - 1]);
             }
-            Statement::Block(inner) => Statement::Block(block(inner)?),
-            Statement::If { condition, accept, reject } => Statement::If {
-                condition: self.value(*condition),
-                accept: block(accept)?,
-                reject: block(reject)?,
-            },
-            Statement::Switch { selector, cases } => {
-                let mut cases = cases.clone();
-                for case in &mut cases {
-                    case.body = self.block(copier, &case.body)?;
-                }
-                Statement::Switch { selector: self.value(*selector), cases }
+            each_use(&mut statement, |operand| *operand = self.value(*operand));
+            result_of(&mut statement).into_iter().for_each(|result| *result = self.value(*result));
+            if let Statement::Call { function, .. } = &mut statement {
+                *function = *copier.functions.get(function).ok_or_else(|| unsupported("a call"))?;
             }
-            Statement::Loop { body, continuing, break_if } => Statement::Loop {
-                body: block(body)?,
-                continuing: block(continuing)?,
-                break_if: break_if.map(|condition| self.value(condition)),
-            },
-            simple => {
-                let mut simple = simple.clone();
-                renew_uses(&mut simple, |operand| Ok(self.value(operand)))?;
-                result_of(&mut simple).into_iter().for_each(|result| *result = self.value(*result));
-                if let Statement::Call { function, .. } = &mut simple {
-                    *function = *copier.functions.get(function).ok_or_else(|| unsupported("a call"))?;
-                }
-                simple
-            }
-        }))
+            blocks::inner_mut(&mut statement).try_for_each(|inner| self.renew(copier, inner))?;
+            block.push(statement, Span::UNDEFINED);
+        }
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ use runtime_core::{Error, Result};
 
 use super::{Guard, Merge, Part};
 use crate::fuse::linear::Variable;
+use crate::ir::{Value, declare};
 
 /// A body in the new module, and the types of its source there.
 type BodyFunction = (Handle<Function>, Vec<Handle<Type>>);
@@ -47,23 +48,19 @@ const MAX_NAME: usize = 80;
 struct EntryWriter<'w, 'a> {
     merge: &'w mut Merge<'a>,
     function: Function,
-    built_ins: Vec<(BuiltIn, Handle<Expression>)>,
+    built_ins: Vec<(BuiltIn, Value)>,
 }
 
 impl EntryWriter<'_, '_> {
-    fn append(&mut self, expression: Expression) -> Handle<Expression> {
+    fn append(&mut self, expression: Expression) -> Value {
         self.function.expressions.append(expression, Span::UNDEFINED)
     }
 
     /// Appends an expression that is evaluated here.
-    fn emit(&mut self, expression: Expression, block: &mut Block) -> Handle<Expression> {
+    fn emit(&mut self, expression: Expression, block: &mut Block) -> Value {
         let handle = self.append(expression);
         block.push(Statement::Emit(Range::new_from_bounds(handle, handle)), Span::UNDEFINED);
         handle
-    }
-
-    fn ty(&mut self, inner: TypeInner) -> Handle<Type> {
-        self.merge.module.types.insert(Type { name: None, inner }, Span::UNDEFINED)
     }
 
     /// Takes the built-in values that the bodies and guards need.
@@ -95,7 +92,8 @@ impl EntryWriter<'_, '_> {
     fn first_indices(&mut self, block: &mut Block) -> Result<()> {
         let promoted = self.merge.promoted;
         for each in promoted {
-            let (Some(array), Some(&[_, first])) = (&each.array, self.merge.kept.get(&each.tensor)) else {
+            let (Some(array), Some(&[_, first])) = (&each.array, self.merge.variables.get(&each.tensor))
+            else {
                 continue;
             };
             let mut value = self.append(Expression::Literal(Literal::U32(array.first.constant)));
@@ -112,7 +110,7 @@ impl EntryWriter<'_, '_> {
     }
 
     /// The position of the item, or of its group, along an axis.
-    fn position(&mut self, variable: Variable, block: &mut Block) -> Result<Handle<Expression>> {
+    fn position(&mut self, variable: Variable, block: &mut Block) -> Result<Value> {
         let (built_in, axis) = match variable {
             Variable::Group(axis) => (BuiltIn::WorkGroupId, axis),
             Variable::Local(axis) => (BuiltIn::LocalInvocationId, axis),
@@ -135,7 +133,7 @@ impl EntryWriter<'_, '_> {
             | BuiltIn::NumWorkGroups => TypeInner::Vector { size: VectorSize::Tri, scalar: Scalar::U32 },
             _ => TypeInner::Scalar(Scalar::U32),
         };
-        let ty = self.ty(inner);
+        let ty = declare::ty(&mut self.merge.module.types, inner);
         let place = u32::try_from(self.function.arguments.len()).unwrap_or(u32::MAX);
         let name = format!("{built_in:?}").chars().filter(char::is_ascii_uppercase).collect::<String>();
         self.function.arguments.push(FunctionArgument {
@@ -181,7 +179,7 @@ impl EntryWriter<'_, '_> {
         (part, groups): (&Part<'_>, &[Option<u32>; 3]),
         (binding, ty): (&Option<Binding>, Handle<Type>),
         block: &mut Block,
-    ) -> Result<Handle<Expression>> {
+    ) -> Result<Value> {
         match binding {
             Some(Binding::BuiltIn(BuiltIn::NumWorkGroups)) if !part.has_all_groups => {
                 let mut components = Vec::with_capacity(3);
@@ -208,7 +206,7 @@ impl EntryWriter<'_, '_> {
     }
 
     /// The value of a member of the immediates.
-    fn member(&mut self, member: Option<u32>, block: &mut Block) -> Result<Handle<Expression>> {
+    fn member(&mut self, member: Option<u32>, block: &mut Block) -> Result<Value> {
         let (Some(index), Some(immediates)) = (member, self.merge.immediates) else {
             return Err(internal("the number of groups"));
         };
@@ -217,12 +215,7 @@ impl EntryWriter<'_, '_> {
         Ok(self.emit(Expression::Load { pointer }, block))
     }
 
-    fn guard(
-        &mut self,
-        guard: Guard,
-        groups: &[Option<u32>; 3],
-        block: &mut Block,
-    ) -> Result<Option<Handle<Expression>>> {
+    fn guard(&mut self, guard: Guard, groups: &[Option<u32>; 3], block: &mut Block) -> Result<Option<Value>> {
         let (built_in, axes, factor) = match guard {
             Guard::None => return Ok(None),
             Guard::Groups(axes) => (BuiltIn::WorkGroupId, axes, None),
@@ -251,7 +244,7 @@ impl EntryWriter<'_, '_> {
     }
 }
 
-const fn binary(op: BinaryOperator, left: Handle<Expression>, right: Handle<Expression>) -> Expression {
+const fn binary(op: BinaryOperator, left: Value, right: Value) -> Expression {
     Expression::Binary { op, left, right }
 }
 

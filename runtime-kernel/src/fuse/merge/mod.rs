@@ -5,13 +5,16 @@ mod entry;
 
 use naga::{
     AddressSpace, ArraySize, BuiltIn, FastHashMap, Function, GlobalVariable, Handle, Literal, Module,
-    ResourceBinding, Scalar, Span, StorageAccess, StructMember, Type, TypeInner,
+    ResourceBinding, Scalar, Span, StorageAccess, Type, TypeInner,
 };
 use runtime_core::{DType, Error, FusedArg, FusionArg, FusionRequest, Result};
 
-use self::copy::{Copier, Kept, ScalarSource};
+use self::copy::{Copier, PromotedVariable, ScalarSource};
 use super::kernel::Body;
 use super::linear::Linear;
+use crate::ir::Global;
+use crate::ir::blocks::note_all_calls;
+use crate::ir::declare::{self, variable};
 
 /// Where a body runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +87,7 @@ pub(super) fn merge(
         immediates: None,
         tensors: Vec::new(),
         promoted,
-        kept: FastHashMap::default(),
+        variables: FastHashMap::default(),
     };
     let lengths: Vec<_> = promoted
         .iter()
@@ -114,7 +117,7 @@ struct Member {
 
 struct BoundTensor {
     tensor: usize,
-    variable: Handle<GlobalVariable>,
+    variable: Global,
     arg: FusedArg,
 }
 
@@ -122,12 +125,12 @@ struct Merge<'a> {
     request: &'a FusionRequest<'a>,
     module: Module,
     members: Vec<Member>,
-    immediates: Option<Handle<GlobalVariable>>,
+    immediates: Option<Global>,
     /// By binding.
     tensors: Vec<BoundTensor>,
     promoted: &'a [Promoted],
     /// By tensor: the variable of a promoted one, and the one with the index of its first element.
-    kept: FastHashMap<usize, [Handle<GlobalVariable>; 2]>,
+    variables: FastHashMap<usize, [Global; 2]>,
 }
 
 impl Merge<'_> {
@@ -183,24 +186,13 @@ impl Merge<'_> {
     }
 
     fn declare_immediates(&mut self) {
-        if self.members.is_empty() {
-            return;
+        let members = self.members.iter().map(|member| (member.name.clone(), member.scalar));
+        if !self.members.is_empty() {
+            self.immediates = Some(declare::immediate(&mut self.module, ["scalars", "Scalars"], members));
         }
-        let mut end = 0u32;
-        let mut members = Vec::with_capacity(self.members.len());
-        for member in &self.members {
-            let inner = TypeInner::Scalar(member.scalar);
-            let ty = self.module.types.insert(Type { name: None, inner }, Span::UNDEFINED);
-            let offset = end.next_multiple_of(member.scalar.width.into());
-            end = offset + u32::from(member.scalar.width);
-            members.push(StructMember { name: Some(member.name.clone()), ty, binding: None, offset });
-        }
-        let inner = TypeInner::Struct { members, span: end.next_multiple_of(8) };
-        let ty = self.module.types.insert(Type { name: Some("Scalars".to_owned()), inner }, Span::UNDEFINED);
-        self.immediates = Some(self.declare(variable("scalars", AddressSpace::Immediate, ty)));
     }
 
-    fn declare(&mut self, variable: GlobalVariable) -> Handle<GlobalVariable> {
+    fn declare(&mut self, variable: GlobalVariable) -> Global {
         self.module.global_variables.append(variable, Span::UNDEFINED)
     }
 
@@ -216,13 +208,7 @@ impl Merge<'_> {
         copier.scalars = scalars;
         copier.immediates = [part.body.interface().immediate, self.immediates];
         self.variables(part, &mut copier, lengths)?;
-        let mut called = vec![false; program.module.functions.len()];
-        crate::ir::blocks::note_calls(&part.body.function().body, &mut called);
-        for (handle, function) in program.module.functions.iter().rev() {
-            if called[handle.index()] {
-                crate::ir::blocks::note_calls(&function.body, &mut called);
-            }
-        }
+        let called = note_all_calls(&program.module, &part.body.function().body);
         for (handle, function) in program.module.functions.iter() {
             if called[handle.index()] {
                 let function = copier.function(function, &mut self.module)?;
@@ -266,10 +252,10 @@ impl Merge<'_> {
     fn tensor(
         &mut self,
         part: &Part<'_>,
-        old: Handle<GlobalVariable>,
+        old: Global,
         (copier, access): (&mut Copier<'_>, StorageAccess),
         lengths: &[u32],
-    ) -> Result<Option<Handle<GlobalVariable>>> {
+    ) -> Result<Option<Global>> {
         let source = &part.body.program.module.global_variables[old];
         let arg = part.body.interface().tensors.iter().position(|tensor| tensor.variable == old);
         let arg = arg.ok_or_else(|| Error::unsupported("a tensor without an argument is not supported"))?;
@@ -281,10 +267,13 @@ impl Merge<'_> {
             let TypeInner::Array { base, .. } = self.module.types[ty].inner else {
                 return Err(Error::unsupported("a promoted tensor that is not an array is not supported"));
             };
-            let [variable, first] = self.kept(&self.promoted[at], (source.name.as_deref(), base))?;
+            let [variable, first] = self.variables_of(&self.promoted[at], (source.name.as_deref(), base))?;
             let Promoted { is_checked, ref array, .. } = self.promoted[at];
             let array = array.as_ref().map(|array| (first, array.step));
-            copier.kept.insert(old, Kept { variable, array, element: base, length: lengths[at], is_checked });
+            copier.promoted.insert(
+                old,
+                PromotedVariable { variable, array, element: base, length: lengths[at], is_checked },
+            );
             return Ok(None);
         }
         let known = self
@@ -311,12 +300,12 @@ impl Merge<'_> {
 
 impl Merge<'_> {
     /// The variables of a promoted tensor with elements of a type.
-    fn kept(
+    fn variables_of(
         &mut self,
         promoted: &Promoted,
         (name, element): (Option<&str>, Handle<Type>),
-    ) -> Result<[Handle<GlobalVariable>; 2]> {
-        if let Some(&variables) = self.kept.get(&promoted.tensor) {
+    ) -> Result<[Global; 2]> {
+        if let Some(&variables) = self.variables.get(&promoted.tensor) {
             return Ok(variables);
         }
         let name = name.unwrap_or("kept");
@@ -329,27 +318,15 @@ impl Merge<'_> {
                     size: ArraySize::Constant(len),
                     stride: promoted.stride,
                 };
-                let ty = self.module.types.insert(Type { name: None, inner }, Span::UNDEFINED);
+                let ty = declare::ty(&mut self.module.types, inner);
                 let space = if array.is_shared { AddressSpace::WorkGroup } else { AddressSpace::Private };
-                let inner = TypeInner::Scalar(Scalar::U32);
-                let word = self.module.types.insert(Type { name: None, inner }, Span::UNDEFINED);
+                let word = declare::word(&mut self.module.types);
                 let first = variable(&format!("first_of_{name}"), AddressSpace::Private, word);
                 [self.declare(variable(name, space, ty)), self.declare(first)]
             }
         };
-        self.kept.insert(promoted.tensor, variables);
+        self.variables.insert(promoted.tensor, variables);
         Ok(variables)
-    }
-}
-
-fn variable(name: &str, space: AddressSpace, ty: Handle<Type>) -> GlobalVariable {
-    GlobalVariable {
-        name: Some(name.to_owned()),
-        space,
-        binding: None,
-        ty,
-        init: None,
-        memory_decorations: naga::MemoryDecorations::empty(),
     }
 }
 

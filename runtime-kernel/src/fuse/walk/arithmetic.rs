@@ -147,7 +147,7 @@ impl Walk<'_> {
             self.bound_by(remainder, divisor - 1, relies);
             // The remainder is from 0 to divisor − 1.
             let product = Integer { relies, ..Integer::default() };
-            let product = product.plus_times(&Integer::variable(quotient), divisor);
+            let product = product.plus_times(&Integer::variable(quotient, 1), divisor);
             self.learn_order(&product, &dividend);
             self.learn_order(&dividend, &product.plus_times(&Integer::constant(divisor - 1), 1));
         }
@@ -167,8 +167,8 @@ impl Walk<'_> {
             let times = -factor / known.divisor;
             let shorter = integer
                 .plus_times(&known.dividend, -times)
-                .plus_times(&Integer::variable(known.quotient), -factor)
-                .plus_times(&Integer::variable(known.remainder), times);
+                .plus_times(&Integer::variable(known.quotient, 1), -factor)
+                .plus_times(&Integer::variable(known.remainder, 1), times);
             if shorter.terms.len() <= integer.terms.len() { shorter } else { integer }
         })
     }
@@ -224,7 +224,7 @@ impl Walk<'_> {
             false => maxima.max().filter(|_| ranges.len() == 2).unwrap_or(MAX),
         };
         let (variable, result) = self.up_to(max, relies);
-        let own = Integer::variable(variable);
+        let own = Integer::variable(variable, 1);
         for integer in &known {
             match is_min {
                 true => self.learn_order(&own, integer),
@@ -292,7 +292,7 @@ fn split(number: &Integer, divisor: i128) -> (Linear, Integer) {
     for &(variable, factor) in &number.terms {
         match factor % divisor {
             0 => whole = whole.plus_times(&Linear::variable(variable, 1), word(factor / divisor)),
-            _ => rest = rest.plus_times(&Integer::variable(variable), factor),
+            _ => rest = rest.plus_times(&Integer::variable(variable, 1), factor),
         }
     }
     (whole, rest)

@@ -159,7 +159,7 @@ impl Walk<'_> {
         let number = self.number();
         let relies = start.relies;
         let rest = of_group.map(|factor| {
-            let group = Integer::variable(Variable::Group(axis));
+            let group = Integer::variable(Variable::Group(axis), 1);
             (factor, first.plus_times(&group, -factor))
         });
         let Some((factor, ([least, _], on_rest))) =

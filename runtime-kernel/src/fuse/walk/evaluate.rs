@@ -218,7 +218,7 @@ impl<'a> Walk<'a> {
             return Some(place);
         }
         let step = match index {
-            Ok(index) => Some(Integer { constant: self.start_of(base, index)?, ..Integer::default() }),
+            Ok(index) => Some(Integer::constant(self.start_of(base, index)?)),
             Err(index) => {
                 let number = self.values[index.index()].number();
                 let number = number.and_then(|number| self.knowledge.integer(number));

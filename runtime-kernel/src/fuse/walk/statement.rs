@@ -10,7 +10,7 @@ use super::value::{Value, assume};
 use super::{Access, Part, Path, Walk};
 use crate::analysis::proof::trip_count::loop_head;
 use crate::fuse::linear::{Knowledge, Variable};
-use crate::ir::blocks::{self, Skip};
+use crate::ir::blocks::{self, Skip, leaves};
 use crate::ir::variables::{Root, assigned, root};
 
 /// What changes on the way through a body.
@@ -109,7 +109,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Notes that a function accesses tensors, nobody knows where.
+    /// Records that the callee accesses these tensors at unknown indices.
     fn call(&mut self, function: Handle<Function>) {
         let uses = &self.body.program.info[function];
         for (argument, tensor) in self.body.interface().tensors.iter().enumerate() {
@@ -222,14 +222,4 @@ fn is_straight(body: &Block) -> bool {
             |statement: &Statement| Skip::of(statement) == Skip::No && !blocks::has_return(statement);
         body.iter().skip(exit + 1).all(is_plain)
     })
-}
-
-/// Whether control never reaches the end of a block.
-fn leaves(block: &Block) -> bool {
-    match block.last() {
-        Some(Statement::Return { .. } | Statement::Break | Statement::Continue | Statement::Kill) => true,
-        Some(Statement::Block(inner)) => leaves(inner),
-        Some(Statement::If { accept, reject, .. }) => leaves(accept) && leaves(reject),
-        _ => false,
-    }
 }

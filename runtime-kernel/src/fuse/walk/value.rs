@@ -130,7 +130,7 @@ fn compared(
     right: &Integer,
 ) -> bool {
     use BinaryOperator as Op;
-    let one = Integer { constant: 1, ..Integer::default() };
+    let one = Integer::constant(1);
     let (above, below) = (left.plus_times(right, -1), right.plus_times(left, -1));
     match (op, is) {
         (Op::Less, true) | (Op::GreaterEqual, false) => knowledge.at_most_zero(&above.plus_times(&one, 1)),

@@ -4,7 +4,7 @@ use naga::common::wgsl::TryToWgsl as _;
 use naga::valid::{EntryPointError, VaryingError};
 use naga::{BuiltIn, EntryPoint};
 
-use super::{Context, Explanation};
+use super::{Context, Explanation, or_empty};
 
 impl Context<'_> {
     pub(super) fn of_entry(&self, name: &str, error: &EntryPointError) -> Explanation {
@@ -13,30 +13,32 @@ impl Context<'_> {
         };
         let explanation = match error {
             EntryPointError::Function(error) => self.of_function(&entry.function, error),
-            EntryPointError::Argument(index, error) => return self.of_argument(entry, *index as usize, error),
-            EntryPointError::Result(_) => {
-                Explanation::new(format!("compute shader \"{name}\" returns a value")).remedy("store it in a tensor")
+            EntryPointError::Argument(index, error) => {
+                return self.of_argument(entry, *index as usize, error);
             }
-            EntryPointError::OutOfRangeWorkgroupSize => Explanation::new(format!(
-                "the work-group size of \"{name}\" is out of range: {:?}; each extent is from 1 to 16384",
-                entry.workgroup_size
-            )),
-            EntryPointError::ForbiddenStageOperations => Explanation::new(format!(
-                "\"{name}\" uses `discard`, a derivative or a sampled texture, which only fragment shaders have"
-            ))
-            .remedy("return instead of `discard`; read textures by `textureLoad`"),
+            EntryPointError::Result(_) => {
+                explain!("compute shader \"{name}\" returns a value"; "store it in a tensor")
+            }
+            EntryPointError::OutOfRangeWorkgroupSize => {
+                let size = entry.workgroup_size;
+                explain!(
+                    "the work-group size of \"{name}\" is out of range: {size:?}; each extent is from 1 to 16384"
+                )
+            }
+            EntryPointError::ForbiddenStageOperations => explain!(
+                "\"{name}\" uses `discard`, a derivative or a sampled texture, which only fragment shaders have";
+                "return instead of `discard`; read textures by `textureLoad`"
+            ),
             EntryPointError::MoreThanOneImmediateUsed => {
-                Explanation::new(format!("\"{name}\" uses two variables of `var<immediate>`"))
-                    .remedy("make all scalars members of one struct")
+                explain!("\"{name}\" uses two variables of `var<immediate>`"; "make all scalars members of one struct")
             }
             EntryPointError::BindingCollision(variable) => {
                 let variable = &self.module.global_variables[*variable];
                 let binding = variable.binding.as_ref().map(|binding| (binding.group, binding.binding));
-                let (group, binding) = binding.unwrap_or_default();
-                Explanation::new(format!(
-                    "\"{name}\" uses two variables with the binding {binding} of group {group}: \"{}\" is the second",
-                    variable.name.as_deref().unwrap_or_default()
-                ))
+                let ((group, binding), second) = (binding.unwrap_or_default(), or_empty(&variable.name));
+                explain!(
+                    "\"{name}\" uses two variables with the binding {binding} of group {group}: \"{second}\" is the second"
+                )
             }
             other => self.of_other(Some(&entry.function), other),
         };
@@ -49,23 +51,22 @@ impl Context<'_> {
         let explanation = match error {
             VaryingError::InvalidBuiltInType(built_in, found) => {
                 let (name, found) = (wgsl_name(*built_in), self.inner_name(found));
-                let expected = expected_type(*built_in);
-                Explanation::new(format!("\"{shown}\" is declared {found}, but `{name}` is `{expected}`"))
+                explain!("\"{shown}\" is declared {found}, but `{name}` is `{}`", expected_type(*built_in))
             }
             VaryingError::InvalidBuiltInStage(built_in) => {
-                Explanation::new(format!("a compute shader has no built-in value `{}`", wgsl_name(*built_in)))
+                explain!("a compute shader has no built-in value `{}`", wgsl_name(*built_in))
             }
             VaryingError::DuplicateBuiltIn(built_in) => {
-                Explanation::new(format!("two arguments are `{}`", wgsl_name(*built_in)))
+                explain!("two arguments are `{}`", wgsl_name(*built_in))
             }
-            VaryingError::MissingBinding | VaryingError::MemberMissingBinding(_) => Explanation::new(
-                format!("\"{shown}\" has no `@builtin(…)`: arguments of entry points are built-in values"),
-            )
-            .remedy("make a scalar of a launch a member of the `var<immediate>` struct"),
-            VaryingError::InvalidMultiDimensionalSubgroupBuiltIn => Explanation::new(format!(
-                "\"{shown}\" is not available in work-groups of more than one dimension"
-            ))
-            .remedy("declare one extent, and compute the others from `local_invocation_index`"),
+            VaryingError::MissingBinding | VaryingError::MemberMissingBinding(_) => explain!(
+                "\"{shown}\" has no `@builtin(…)`: arguments of entry points are built-in values";
+                "make a scalar of a launch a member of the `var<immediate>` struct"
+            ),
+            VaryingError::InvalidMultiDimensionalSubgroupBuiltIn => explain!(
+                "\"{shown}\" is not available in work-groups of more than one dimension";
+                "declare one extent, and compute the others from `local_invocation_index`"
+            ),
             other => self.of_other(Some(&entry.function), other),
         };
         explanation.at(self.name_of(&entry.name, name))

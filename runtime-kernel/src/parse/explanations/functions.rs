@@ -1,10 +1,11 @@
 //! Errors of functions and of their statements.
 
 use naga::valid::{CallError, FunctionError, LocalVariableError};
-use naga::{AddressSpace, ArraySize, Expression, Function, Handle, SwitchValue, Type, TypeInner};
+use naga::{AddressSpace, ArraySize, Function, Handle, SwitchValue, Type, TypeInner};
 
 use super::variables::space_name;
-use super::{Context, Explanation};
+use super::{Context, Explanation, or_empty};
+use crate::ir::Value;
 use crate::ir::variables::{self, Root};
 
 impl Context<'_> {
@@ -15,44 +16,39 @@ impl Context<'_> {
                 self.of_local(name, *ty).at(Some(function.local_variables.get_span(*handle)))
             }
             FunctionError::InvalidArgumentPointerSpace { name, space, .. } => {
-                self.of_pointer_argument(function, name, *space)
+                of_pointer_argument(function, name, *space)
             }
             FunctionError::InvalidReturnType { expression, expected_ty } => {
                 self.of_return(function, *expression, *expected_ty)
             }
             FunctionError::InvalidIfType(value) => {
-                Explanation::new(format!("a condition is a `bool`, not {}", self.shown(function, *value)))
-                    .remedy("compare it: `!= 0`")
+                let value = self.shown(function, *value);
+                explain!("a condition is a `bool`, not {value}"; "compare it: `!= 0`")
             }
             FunctionError::ConflictingSwitchCase(value) => {
-                let value = match value {
-                    SwitchValue::I32(value) => format!("{value}i"),
-                    SwitchValue::U32(value) => format!("{value}u"),
-                    _ => "one value".to_owned(),
+                let (name, value) = match value {
+                    SwitchValue::I32(value) => (or_empty(&function.name), format!("{value}i")),
+                    SwitchValue::U32(value) => (or_empty(&function.name), format!("{value}u")),
+                    _ => (or_empty(&function.name), "one value".to_owned()),
                 };
-                Explanation::new(format!("a `switch` of \"{}\" has two cases for {value}", name_of(function)))
+                explain!("a `switch` of \"{name}\" has two cases for {value}")
                     .at(function.name.as_deref().and_then(|name| self.name_of(name, None)))
             }
             FunctionError::MissingDefaultCase => {
-                Explanation::new("a `switch` has no default").remedy("add `default: { }`")
+                explain!("a `switch` has no default"; "add `default: {{ }}`")
             }
             FunctionError::InvalidStorePointer(pointer) => self.of_store(function, *pointer),
-            FunctionError::InvalidStoreTypes { pointer, value } => Explanation::new(format!(
-                "{} cannot be stored in {}",
-                self.shown(function, *value),
-                self.shown(function, *pointer)
-            )),
+            FunctionError::InvalidStoreTypes { pointer, value } => {
+                let [value, pointer] = [value, pointer].map(|value| self.shown(function, *value));
+                explain!("{value} cannot be stored in {pointer}")
+            }
             FunctionError::InvalidCall { function: called, error } => {
                 self.of_call(function, &self.module.functions[*called], error)
             }
             FunctionError::NonConstructibleReturnType => {
                 let result = function.result.as_ref().map(|result| self.type_name(result.ty));
-                Explanation::new(format!(
-                    "function '{}' cannot return {}",
-                    name_of(function),
-                    result.unwrap_or_default()
-                ))
-                .remedy("return a value, or an index")
+                let (name, result) = (or_empty(&function.name), result.unwrap_or_default());
+                explain!("function '{name}' cannot return {result}"; "return a value, or an index")
             }
             other => self.of_other(Some(function), other),
         }
@@ -61,97 +57,84 @@ impl Context<'_> {
     fn of_local(&self, name: &str, ty: Handle<Type>) -> Explanation {
         match &self.module.types[ty].inner {
             TypeInner::Pointer { .. } => {
-                Explanation::new(format!("\"{name}\" is a variable, which cannot hold a pointer"))
-                    .remedy("declare it with `let`")
+                explain!("\"{name}\" is a variable, which cannot hold a pointer"; "declare it with `let`")
             }
-            TypeInner::Array { size: ArraySize::Dynamic, .. } => Explanation::new(format!(
-                "\"{name}\" is an array without a length, which only a tensor can be"
-            ))
-            .remedy("give it a length"),
-            _ => Explanation::new(format!(
-                "\"{name}\" is {}, which a variable cannot hold",
-                self.type_name(ty)
-            )),
+            TypeInner::Array { size: ArraySize::Dynamic, .. } => {
+                explain!("\"{name}\" is an array without a length, which only a tensor can be"; "give it a length")
+            }
+            _ => explain!("\"{name}\" is {}, which a variable cannot hold", self.type_name(ty)),
         }
-    }
-
-    /// A pointer that `pointers_to_variables` could not replace.
-    fn of_pointer_argument(&self, function: &Function, name: &str, space: AddressSpace) -> Explanation {
-        let is_passed_by_value = matches!(space, AddressSpace::Immediate | AddressSpace::Uniform);
-        let space = space_name(space).split(',').next().unwrap_or_default();
-        Explanation::new(format!(
-            "argument \"{name}\" of function '{}' is a pointer to `{space}`, but the function is not only called with addresses there",
-            name_of(function),
-        ))
-        .remedy(match is_passed_by_value {
-            true => "pass the value: it is only read".to_owned(),
-            false => format!("pass the address of a `var<{space}>`, or of a part of one, in each call"),
-        })
     }
 
     fn of_return(
         &self,
         function: &Function,
-        value: Option<Handle<Expression>>,
+        value: Option<Value>,
         expected: Option<Handle<Type>>,
     ) -> Explanation {
-        let name = name_of(function);
-        match (value, expected) {
-            (None, Some(ty)) => Explanation::new(format!(
-                "function '{name}' can end without returning its {}",
-                self.type_name(ty)
-            ))
-            .remedy("end it with a `return`"),
-            (Some(value), Some(ty)) => Explanation::new(format!(
-                "function '{name}' returns {}, but its result is declared {}",
-                self.shown(function, value),
-                self.type_name(ty)
-            )),
-            _ => Explanation::new(format!("function '{name}' returns a value, but declares no result"))
-                .remedy("write `-> TYPE` after its arguments"),
+        let name = or_empty(&function.name);
+        match (value, expected.map(|ty| self.type_name(ty))) {
+            (None, Some(ty)) => {
+                explain!("function '{name}' can end without returning its {ty}"; "end it with a `return`")
+            }
+            (Some(value), Some(ty)) => {
+                let value = self.shown(function, value);
+                explain!("function '{name}' returns {value}, but its result is declared {ty}")
+            }
+            _ => explain!(
+                "function '{name}' returns a value, but declares no result";
+                "write `-> TYPE` after its arguments"
+            ),
         }
     }
 
     /// A store to what cannot be written.
-    fn of_store(&self, function: &Function, pointer: Handle<Expression>) -> Explanation {
+    fn of_store(&self, function: &Function, pointer: Value) -> Explanation {
         let Root::Global(variable) = variables::root(function, pointer) else {
-            let text = self.text_of(function, pointer).unwrap_or_else(|| "this".to_owned());
-            return Explanation::new(format!("{text} is not a variable, so nothing can be stored in it"));
+            let text = self.text_or_this(function, pointer);
+            return explain!("{text} is not a variable, so nothing can be stored in it");
         };
         let variable = &self.module.global_variables[variable];
-        let name = variable.name.as_deref().unwrap_or_default();
-        let text = format!("\"{name}\" is `var<{}>`, which can only be read", space_name(variable.space));
+        let (name, space) = (or_empty(&variable.name), space_name(variable.space));
         match variable.space {
-            AddressSpace::Storage { .. } => {
-                Explanation::new(text).remedy(format!("declare `var<storage, read_write> {name}`"))
-            }
-            _ => Explanation::new(text).remedy("copy it to a `var`"),
+            AddressSpace::Storage { .. } => explain!(
+                "\"{name}\" is `var<{space}>`, which can only be read";
+                "declare `var<storage, read_write> {name}`"
+            ),
+            _ => explain!("\"{name}\" is `var<{space}>`, which can only be read"; "copy it to a `var`"),
         }
     }
 
     fn of_call(&self, function: &Function, called: &Function, error: &CallError) -> Explanation {
-        let name = name_of(called);
+        let name = or_empty(&called.name);
         match error {
             CallError::ArgumentCount { required, seen } => {
                 let plural = if *required == 1 { "" } else { "s" };
-                Explanation::new(format!("function '{name}' takes {required} argument{plural}, not {seen}"))
+                explain!("function '{name}' takes {required} argument{plural}, not {seen}")
             }
             CallError::ArgumentType { index, required, seen_expression } => {
-                let argument = called.arguments.get(*index).and_then(|argument| argument.name.as_deref());
-                let text = self.text_of(function, *seen_expression);
-                let text = text.unwrap_or_else(|| "this".to_owned());
-                Explanation::new(format!(
-                    "argument \"{}\" of function '{name}' is {}, but {text} is {}",
-                    argument.unwrap_or_default(),
-                    self.type_name(*required),
-                    self.exact_type(function, *seen_expression)
-                ))
+                let argument = called.arguments.get(*index).map_or("", |argument| or_empty(&argument.name));
+                let (text, declared) =
+                    (self.text_or_this(function, *seen_expression), self.type_name(*required));
+                let given = self.exact_type(function, *seen_expression);
+                explain!("argument \"{argument}\" of function '{name}' is {declared}, but {text} is {given}")
             }
             other => self.of_other(Some(function), other),
         }
     }
 }
 
-fn name_of(function: &Function) -> &str {
-    function.name.as_deref().unwrap_or_default()
+/// A pointer that `pointers_to_variables` could not replace.
+fn of_pointer_argument(function: &Function, argument: &str, space: AddressSpace) -> Explanation {
+    let is_passed_by_value = matches!(space, AddressSpace::Immediate | AddressSpace::Uniform);
+    let space = space_name(space).split(',').next().unwrap_or_default();
+    let remedy = match is_passed_by_value {
+        true => "pass the value: it is only read".to_owned(),
+        false => format!("pass the address of a `var<{space}>`, or of a part of one, in each call"),
+    };
+    explain!(
+        "argument \"{argument}\" of function '{}' is a pointer to `{space}`, but the function is not only called with addresses there",
+        or_empty(&function.name);
+        "{remedy}"
+    )
 }

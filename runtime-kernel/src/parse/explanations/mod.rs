@@ -1,5 +1,16 @@
 //! naga's validation errors in terms of the text: what is wrong, its line, and what to write instead.
 
+/// An explanation: what is wrong, and after a semicolon the remedy, both as for `format!`.
+macro_rules! explain {
+    ($text:literal $(, $part:expr)*) => {
+        $crate::parse::explanations::Explanation { text: format!($text $(, $part)*), remedy: None, place: None }
+    };
+    ($text:literal $(, $part:expr)*; $remedy:literal $(, $more:expr)*) => {{
+        let remedy = $crate::parse::explanations::Remedy(format!("note: {}", format_args!($remedy $(, $more)*)));
+        $crate::parse::explanations::Explanation { remedy: Some(remedy), ..explain!($text $(, $part)*) }
+    }};
+}
+
 mod entries;
 mod expressions;
 mod functions;
@@ -12,10 +23,11 @@ use naga::common::wgsl::TypeContext as _;
 use naga::front::Typifier;
 use naga::proc::{ResolveContext, TypeResolution};
 use naga::valid::ValidationError;
-use naga::{Expression, Function, Handle, Module, Span, Type, TypeInner, WithSpan};
+use naga::{Function, Handle, Module, Span, Type, TypeInner, WithSpan};
 
 use super::templates::shortened;
 use super::tokens::{Token, text, tokens};
+use crate::ir::Value;
 
 /// What is wrong, and the remedy.
 #[derive(Debug)]
@@ -30,14 +42,6 @@ struct Explanation {
 struct Remedy(String);
 
 impl Explanation {
-    fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), remedy: None, place: None }
-    }
-
-    fn remedy(self, remedy: impl Into<String>) -> Self {
-        Self { remedy: Some(Remedy(format!("note: {}", remedy.into()))), ..self }
-    }
-
     fn at(self, place: Option<Span>) -> Self {
         Self { place, ..self }
     }
@@ -67,6 +71,10 @@ impl Error for Remedy {}
 struct Context<'a> {
     module: &'a Module,
     code: &'a str,
+}
+
+fn or_empty(name: &Option<String>) -> &str {
+    name.as_deref().unwrap_or_default()
 }
 
 /// The message of an error, with the lines that it concerns.
@@ -117,7 +125,7 @@ impl Context<'_> {
             cause = next;
         }
         let text = cause.to_string();
-        Explanation::new(self.without_handles(function, &text))
+        explain!("{}", self.without_handles(function, &text))
     }
 
     /// Replaces the handle of each expression, which naga writes `[3]`, by its text.
@@ -141,14 +149,18 @@ impl Context<'_> {
     }
 
     /// The text of an expression, between backquotes.
-    fn text_of(&self, function: &Function, value: Handle<Expression>) -> Option<String> {
+    fn text_of(&self, function: &Function, value: Value) -> Option<String> {
         let span = function.expressions.get_span(value).to_range()?;
         let text = self.code.get(span)?.lines().next()?;
         (!text.is_empty()).then(|| format!("`{}`", shortened(text)))
     }
 
+    fn text_or_this(&self, function: &Function, value: Value) -> String {
+        self.text_of(function, value).unwrap_or_else(|| "this".to_owned())
+    }
+
     /// The type of an expression, or of what it points to, between backquotes.
-    fn value_type(&self, function: &Function, value: Handle<Expression>) -> Option<String> {
+    fn value_type(&self, function: &Function, value: Value) -> Option<String> {
         self.resolved(function, value).map(|ty| match ty.inner_with(&self.module.types) {
             TypeInner::Pointer { base, .. } => self.type_name(*base),
             _ => self.resolution_name(&ty),
@@ -156,12 +168,12 @@ impl Context<'_> {
     }
 
     /// The type of an expression, between backquotes.
-    fn exact_type(&self, function: &Function, value: Handle<Expression>) -> String {
+    fn exact_type(&self, function: &Function, value: Value) -> String {
         let ty = self.resolved(function, value);
         ty.map_or_else(|| "of another type".to_owned(), |ty| self.resolution_name(&ty))
     }
 
-    fn resolved(&self, function: &Function, value: Handle<Expression>) -> Option<TypeResolution> {
+    fn resolved(&self, function: &Function, value: Value) -> Option<TypeResolution> {
         let mut types = Typifier::new();
         let context =
             ResolveContext::with_locals(self.module, &function.local_variables, &function.arguments);
@@ -174,10 +186,6 @@ impl Context<'_> {
             TypeResolution::Handle(ty) => self.type_name(*ty),
             TypeResolution::Value(inner) => self.inner_name(inner),
         }
-    }
-
-    fn is_atomic(&self, ty: Handle<Type>) -> bool {
-        matches!(self.module.types[ty].inner, TypeInner::Atomic(_))
     }
 
     fn type_name(&self, ty: Handle<Type>) -> String {

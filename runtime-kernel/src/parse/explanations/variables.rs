@@ -3,27 +3,28 @@
 use naga::valid::{Disalignment, GlobalVariableError, TypeError, TypeFlags};
 use naga::{AddressSpace, ArraySize, GlobalVariable, Handle, Span, Type, TypeInner};
 
-use super::{Context, Explanation};
-use crate::ir::blocks;
-
-/// What follows from the rule that pointers are not values in memory.
-const POINTERS: &str = "keep a pointer in a `let`, or pass it to a function";
+use super::{Context, Explanation, or_empty};
+use crate::ir::{Global, blocks};
 
 impl Context<'_> {
     pub(super) fn of_type(&self, ty: Handle<Type>, error: &TypeError) -> Explanation {
         let name = self.type_name(ty);
         let explanation = match error {
-            TypeError::InvalidDynamicArray(field, _) => Explanation::new(format!(
-                "\"{field}\" is an array without a length, which only the last member of a struct may be"
-            ))
-            .remedy("move it to the end, or give it a length"),
-            TypeError::EmptyStruct => Explanation::new(format!("struct {name} has no members")),
-            TypeError::InvalidArrayBaseType(part) | TypeError::InvalidData(part) => self.part_of(&name, *part),
-            TypeError::InvalidPointerBase(part) => {
-                Explanation::new(format!("there are no pointers to {}", self.type_name(*part)))
+            TypeError::InvalidDynamicArray(field, _) => explain!(
+                "\"{field}\" is an array without a length, which only the last member of a struct may be";
+                "move it to the end, or give it a length"
+            ),
+            TypeError::EmptyStruct => explain!("struct {name} has no members"),
+            TypeError::InvalidArrayBaseType(part) | TypeError::InvalidData(part) => {
+                self.part_of(&name, *part)
             }
-            _ if self.is_atomic(ty) => Explanation::new(format!("there is no type {name}"))
-                .remedy("atomics are `u32`, `i32`, `u64` or `i64`; a sum of floats is an `atomicCompareExchangeWeak` of their bits in a loop"),
+            TypeError::InvalidPointerBase(part) => {
+                explain!("there are no pointers to {}", self.type_name(*part))
+            }
+            _ if matches!(self.module.types[ty].inner, TypeInner::Atomic(_)) => explain!(
+                "there is no type {name}";
+                "atomics are `u32`, `i32`, `u64` or `i64`; a sum of floats is an `atomicCompareExchangeWeak` of their bits in a loop"
+            ),
             other => self.of_other(None, other),
         };
         explanation.at(self.first_use(ty))
@@ -33,14 +34,14 @@ impl Context<'_> {
     fn part_of(&self, whole: &str, part: Handle<Type>) -> Explanation {
         let part_name = self.type_name(part);
         match self.module.types[part].inner {
-            TypeInner::Pointer { .. } | TypeInner::ValuePointer { .. } => {
-                Explanation::new(format!("a pointer cannot be stored in {whole}")).remedy(POINTERS)
-            }
+            TypeInner::Pointer { .. } | TypeInner::ValuePointer { .. } => explain!(
+                "a pointer cannot be stored in {whole}";
+                "keep a pointer in a `let`, or pass it to a function"
+            ),
             TypeInner::Array { size: ArraySize::Dynamic, .. } => {
-                Explanation::new(format!("{part_name}, an array without a length, cannot be part of {whole}"))
-                    .remedy("give it a length")
+                explain!("{part_name}, an array without a length, cannot be part of {whole}"; "give it a length")
             }
-            _ => Explanation::new(format!("{part_name} cannot be part of {whole}")),
+            _ => explain!("{part_name} cannot be part of {whole}"),
         }
     }
 
@@ -85,34 +86,27 @@ impl Context<'_> {
             }
     }
 
-    pub(super) fn of_variable(
-        &self,
-        variable: Handle<GlobalVariable>,
-        error: &GlobalVariableError,
-    ) -> Explanation {
+    pub(super) fn of_variable(&self, variable: Global, error: &GlobalVariableError) -> Explanation {
         let variable = &self.module.global_variables[variable];
-        let name = variable.name.as_deref().unwrap_or_default();
+        let (name, space) = (or_empty(&variable.name), space_name(variable.space));
         match error {
             GlobalVariableError::MissingTypeFlags { required, seen } => {
                 self.of_flags(name, variable, required.difference(*seen))
             }
-            GlobalVariableError::InvalidBinding if variable.binding.is_some() => Explanation::new(format!(
-                "\"{name}\" has a binding, but `var<{}>` cannot have a binding",
-                space_name(variable.space)
-            )),
-            GlobalVariableError::InvalidBinding => Explanation::new(format!("\"{name}\" has no binding"))
-                .remedy("write `@group(0) @binding(N)` before it"),
-            GlobalVariableError::InitializerNotAllowed(space) => Explanation::new(format!(
-                "\"{name}\" has an initial value, which `var<{}>` cannot have",
-                space_name(*space)
-            ))
-            .remedy("store the value in the kernel; work-group memory begins with zeros"),
-            GlobalVariableError::StorageAddressSpaceWriteOnlyNotSupported => {
-                Explanation::new(format!("\"{name}\" is `var<storage, write>`, which WGSL does not have"))
-                    .remedy(
-                        "declare `var<storage, read_write>`; a tensor that is never read counts as written",
-                    )
+            GlobalVariableError::InvalidBinding if variable.binding.is_some() => {
+                explain!("\"{name}\" has a binding, but `var<{space}>` cannot have a binding")
             }
+            GlobalVariableError::InvalidBinding => {
+                explain!("\"{name}\" has no binding"; "write `@group(0) @binding(N)` before it")
+            }
+            GlobalVariableError::InitializerNotAllowed(space) => explain!(
+                "\"{name}\" has an initial value, which `var<{}>` cannot have", space_name(*space);
+                "store the value in the kernel; work-group memory begins with zeros"
+            ),
+            GlobalVariableError::StorageAddressSpaceWriteOnlyNotSupported => explain!(
+                "\"{name}\" is `var<storage, write>`, which WGSL does not have";
+                "declare `var<storage, read_write>`; a tensor that is never read counts as written"
+            ),
             GlobalVariableError::Alignment(_, ty, error) => self.of_alignment(name, *ty, error),
             other => self.of_other(None, other),
         }
@@ -121,25 +115,31 @@ impl Context<'_> {
     fn of_flags(&self, name: &str, variable: &GlobalVariable, missing: TypeFlags) -> Explanation {
         let (ty, space) = (self.type_name(variable.ty), space_name(variable.space));
         if missing.contains(TypeFlags::SIZED) {
-            Explanation::new(format!("\"{name}\" has no size: {ty} contains an array without a length"))
-                .remedy("give the array a length, or declare `var<storage>`")
+            explain!(
+                "\"{name}\" has no size: {ty} contains an array without a length";
+                "give the array a length, or declare `var<storage>`"
+            )
         } else if missing.contains(TypeFlags::HOST_SHAREABLE) {
-            Explanation::new(format!("\"{name}\" is {ty}, but a `var<{space}>` cannot contain a `bool`"))
-                .remedy("use `u32`, and compare it with 0")
+            explain!(
+                "\"{name}\" is {ty}, but a `var<{space}>` cannot contain a `bool`";
+                "use `u32`, and compare it with 0"
+            )
         } else if missing.contains(TypeFlags::CREATION_RESOLVED) {
-            Explanation::new(format!("the size of \"{name}\" depends on an override"))
-                .remedy("only an array that is a whole `var<workgroup>` may; use a `const` or an array without a length")
+            explain!(
+                "the size of \"{name}\" depends on an override";
+                "only an array that is a whole `var<workgroup>` may; use a `const` or an array without a length"
+            )
         } else if missing.contains(TypeFlags::CONSTRUCTIBLE) {
-            Explanation::new(format!("\"{name}\" is {ty}, which `var<{space}>` cannot contain")).remedy(
-                "atomics are in `var<storage, read_write>` or `var<workgroup>`; pointers are in a `let`",
+            explain!(
+                "\"{name}\" is {ty}, which `var<{space}>` cannot contain";
+                "atomics are in `var<storage, read_write>` or `var<workgroup>`; pointers are in a `let`"
             )
         } else {
-            Explanation::new(format!("\"{name}\" is {ty}, which `var<{space}>` cannot contain"))
+            explain!("\"{name}\" is {ty}, which `var<{space}>` cannot contain")
         }
     }
 
     fn of_alignment(&self, name: &str, ty: Handle<Type>, error: &Disalignment) -> Explanation {
-        let ty = self.type_name(ty);
         let text = match error {
             Disalignment::ArrayStride { stride, alignment } => {
                 format!("its elements are {stride} bytes apart, not a multiple of {alignment}")
@@ -149,8 +149,10 @@ impl Context<'_> {
             }
             other => other.to_string(),
         };
-        Explanation::new(format!("\"{name}\" has the layout of {ty}: {text}"))
-            .remedy("declare `var<storage, read>`, or align it by `@align(16)`")
+        explain!(
+            "\"{name}\" has the layout of {}: {text}", self.type_name(ty);
+            "declare `var<storage, read>`, or align it by `@align(16)`"
+        )
     }
 }
 

@@ -25,10 +25,6 @@ pub(super) struct Packed {
     pub(super) pack: &'static str,
 }
 
-const fn plain(scalar: &'static str, channels: usize) -> Option<Format> {
-    Some(Format::Plain { scalar, channels: Some(channels) })
-}
-
 /// The format of a texture that is only read, with texels of this type.
 pub(super) fn sampled(scalar: &str) -> Option<Format> {
     let scalar = ["f32", "i32", "u32"].into_iter().find(|known| *known == scalar)?;
@@ -38,17 +34,14 @@ pub(super) fn sampled(scalar: &str) -> Option<Format> {
 /// The storage format with this name; `None` if it does not exist, or its texels are smaller than 4 bytes or no tensor's
 /// elements.
 pub(super) fn storage(name: &str) -> Option<Format> {
-    match name {
-        "r32float" => return plain("f32", 1),
-        "r32sint" => return plain("i32", 1),
-        "r32uint" => return plain("u32", 1),
-        "rg32float" => return plain("f32", 2),
-        "rg32sint" => return plain("i32", 2),
-        "rg32uint" => return plain("u32", 2),
-        "rgba32float" => return plain("f32", 4),
-        "rgba32sint" => return plain("i32", 4),
-        "rgba32uint" => return plain("u32", 4),
-        _ => {}
+    if let Some((layout @ ("r" | "rg" | "rgba"), kind)) = name.split_once("32") {
+        let scalar = match kind {
+            "float" => "f32",
+            "sint" => "i32",
+            "uint" => "u32",
+            _ => return None,
+        };
+        return Some(Format::Plain { scalar, channels: Some(layout.len()) });
     }
     let (scalar, dtype, unpack, pack) = match name {
         "rgba8unorm" => ("f32", DType::U8, "unpack4x8unorm($)", "pack4x8unorm($)"),

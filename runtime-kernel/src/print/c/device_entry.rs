@@ -1,29 +1,22 @@
 //! Entry points of OpenCL C and CUDA C++, which run one invocation each.
 
-use naga::{AddressSpace, Binding, BuiltIn, EntryPoint, Expression, GlobalVariable, Handle, Span, TypeInner};
+use naga::{AddressSpace, Binding, BuiltIn, EntryPoint, Expression, GlobalVariable, Span, TypeInner};
 use runtime_core::Result;
 
 use super::invocation::environment::{Environment, Plain};
 use super::invocation::statement::Printer;
 use super::writer::Writer;
 use crate::analysis::features::Feature;
-use crate::analysis::proof::FunctionContext;
+use crate::ir::Global;
 use crate::program::Dialect;
 
 impl Writer<'_> {
     /// Defines entry point `index` and returns its symbol.
     pub(super) fn entry_point(&mut self, index: usize) -> Result<String> {
-        let (module, program) = (self.module(), self.program);
-        let entry = &module.entry_points[index];
-        let info = program.info.get_entry_point(index);
+        let program = self.program;
+        let entry = &program.module.entry_points[index];
         let group_size = program.interfaces[index].group_size;
-        let context = FunctionContext {
-            module,
-            function: &entry.function,
-            info,
-            group_size: Some(group_size),
-            bounds: self.bounds.entry(index),
-        };
+        let context = self.bounds.entry(program, index);
         let mut printer = Printer::new(self, context, Plain { entry: true });
         printer.lines = printer.writer.lines_at(1, |lines| lines.of_entry(index));
         let directive = printer.lines.directive();
@@ -57,11 +50,7 @@ impl Writer<'_> {
     }
 
     /// Declares the length of a runtime-sized array, computed from the size of its buffer in bytes.
-    pub(crate) fn length_of(
-        &mut self,
-        variable: Handle<GlobalVariable>,
-        size: &str,
-    ) -> Result<Option<String>> {
+    pub(crate) fn length_of(&mut self, variable: Global, size: &str) -> Result<Option<String>> {
         let Some((offset, stride)) = self.runtime_array(variable) else { return Ok(None) };
         self.scalar(naga::Scalar::U32)?;
         self.scalar(naga::Scalar::U64)?;

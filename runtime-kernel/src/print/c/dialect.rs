@@ -68,12 +68,17 @@ impl Dialect {
         }
     }
 
-    /// A compound literal of a structure type, up to its opening brace.
-    pub(crate) fn construct(self, type_name: &str) -> String {
+    /// A compound literal of a structure type, whose parts are in braces.
+    pub(crate) fn compound(self, type_name: &str, parts: &str) -> String {
         match self {
-            Self::OpenCl | Self::Host => ["(", type_name, "){"].concat(),
-            Self::Cuda => [type_name, "{"].concat(),
+            Self::OpenCl | Self::Host => ["(", type_name, ")", parts].concat(),
+            Self::Cuda => [type_name, parts].concat(),
         }
+    }
+
+    /// A compound literal of these parts.
+    pub(crate) fn made_of(self, type_name: &str, parts: &[String]) -> String {
+        self.compound(type_name, &["{", &parts.join(", "), "}"].concat())
     }
 
     /// The signed type of 64 bits.

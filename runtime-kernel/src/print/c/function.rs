@@ -10,19 +10,18 @@ use super::invocation::environment::{Environment, Plain};
 use super::invocation::statement::Printer;
 use super::invocation::unchecked_variant::UncheckedVariant;
 use super::writer::Writer;
-use crate::analysis::proof::FunctionContext;
-use crate::ir::blocks;
+use crate::ir::{Global, blocks};
 use crate::program::Dialect;
 
 impl<'a> Writer<'a> {
     /// The module variables that a function uses, directly or through calls.
-    pub(crate) fn used_by(&self, info: &FunctionInfo) -> Vec<Handle<GlobalVariable>> {
+    pub(crate) fn used_by(&self, info: &FunctionInfo) -> Vec<Global> {
         let variables = self.module().global_variables.iter();
         variables.map(|(handle, _)| handle).filter(|handle| info[*handle] != GlobalUse::empty()).collect()
     }
 
     /// The runtime-sized array of a storage buffer: its offset and its stride, in bytes.
-    pub(crate) fn runtime_array(&self, variable: Handle<GlobalVariable>) -> Option<(u32, u32)> {
+    pub(crate) fn runtime_array(&self, variable: Global) -> Option<(u32, u32)> {
         let types = &self.module().types;
         match &types[self.module().global_variables[variable].ty].inner {
             TypeInner::Array { size: ArraySize::Dynamic, stride, .. } => Some((0, *stride)),
@@ -38,13 +37,13 @@ impl<'a> Writer<'a> {
     }
 
     /// Whether a function needs the length of a buffer's runtime-sized array.
-    pub(crate) fn takes_length(&self, info: &FunctionInfo, variable: Handle<GlobalVariable>) -> bool {
+    pub(crate) fn takes_length(&self, info: &FunctionInfo, variable: Global) -> bool {
         let asked = self.checks.are_made() || info[variable].contains(GlobalUse::QUERY);
         asked && self.runtime_array(variable).is_some()
     }
 
     /// The parameter declaration for a module variable.
-    pub(crate) fn parameter(&mut self, variable: Handle<GlobalVariable>) -> Result<String> {
+    pub(crate) fn parameter(&mut self, variable: Global) -> Result<String> {
         let GlobalVariable { space, ty, .. } = self.module().global_variables[variable];
         let type_name = self.type_name(ty)?;
         let name = self.names.global(variable);
@@ -86,13 +85,7 @@ impl<'a> Writer<'a> {
             None => "void".to_owned(),
         };
         let globals = self.parameters(info)?;
-        let context = FunctionContext {
-            module,
-            function,
-            info,
-            group_size: None,
-            bounds: self.bounds.function(handle),
-        };
+        let context = self.bounds.function(self.program, handle);
         let mut printer = Printer::new(self, context, Plain { entry: false });
         printer.lines = printer.writer.lines_at(1, |lines| lines.of_function(handle));
         let directive = printer.lines.directive();
@@ -115,9 +108,8 @@ impl<'a> Writer<'a> {
         let name = self.names.function(handle).to_owned();
         let parameters = if parameters.is_empty() { "void".to_owned() } else { parameters.join(", ") };
         let before = self.dialect.function();
-        let of_group = |variable: &Handle<GlobalVariable>| {
-            module.global_variables[*variable].space == AddressSpace::WorkGroup
-        };
+        let of_group =
+            |variable: &Global| module.global_variables[*variable].space == AddressSpace::WorkGroup;
         // PoCL gives a function that it does not inline its own copy of the work-group memory.
         let inlined = self.dialect == Dialect::OpenCl && self.used_by(info).iter().any(of_group);
         let inlined = if inlined { "__attribute__((always_inline)) " } else { "" };
@@ -166,7 +158,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 _ => home.text.into_owned(),
             });
             if self.writer.takes_length(info, variable) {
-                arguments.push(self.environment.length(self.writer, variable).into_owned());
+                arguments.push(self.writer.names.length(variable).to_owned());
             }
         }
         arguments.extend(self.unchecked_flag_of(function));

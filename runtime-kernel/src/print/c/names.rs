@@ -7,12 +7,11 @@
 
 use std::fmt::Write as _;
 
-use naga::{
-    ArraySize, Constant, FastHashMap, FastHashSet, Function, GlobalVariable, Handle, Module, Type, TypeInner,
-};
+use naga::{ArraySize, Constant, FastHashMap, FastHashSet, Function, Handle, Module, Type, TypeInner};
 
 use super::reserved;
 use super::types::{scalar_name, vector_name};
+use crate::ir::Global;
 
 /// The suffix that makes a name safe.
 const MARK: &str = "_w";
@@ -118,17 +117,17 @@ impl Names {
     }
 
     /// The name of a module's variable.
-    pub(crate) fn global(&self, variable: Handle<GlobalVariable>) -> &str {
+    pub(crate) fn global(&self, variable: Global) -> &str {
         &self.globals[variable.index()].name
     }
 
     /// The name of the argument with a storage buffer's size in bytes.
-    pub(crate) fn size(&self, variable: Handle<GlobalVariable>) -> &str {
+    pub(crate) fn size(&self, variable: Global) -> &str {
         &self.globals[variable.index()].size
     }
 
     /// The name of the length of a storage buffer's runtime-sized array.
-    pub(crate) fn length(&self, variable: Handle<GlobalVariable>) -> &str {
+    pub(crate) fn length(&self, variable: Global) -> &str {
         &self.globals[variable.index()].length
     }
 

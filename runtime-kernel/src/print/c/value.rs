@@ -9,6 +9,7 @@ use runtime_core::Result;
 use super::form::level;
 use super::types::Slot;
 use super::writer::Writer;
+use crate::ir::Value;
 use crate::program::Dialect;
 
 /// Maximum number of values in a constant.
@@ -47,7 +48,7 @@ impl Writer<'_> {
     }
 
     /// Counts the values of a constant down from `left`; `false` if it has more. A few lines can expand to millions.
-    fn is_within(&self, expression: Handle<Expression>, left: &mut u32) -> bool {
+    fn is_within(&self, expression: Value, left: &mut u32) -> bool {
         let Some(less) = left.checked_sub(1) else { return false };
         *left = less;
         let module = self.module();
@@ -61,7 +62,7 @@ impl Writer<'_> {
     }
 
     /// A constant expression as an initialiser: nested braces without types.
-    pub(crate) fn initialiser(&mut self, expression: Handle<Expression>) -> Result<String> {
+    pub(crate) fn initialiser(&mut self, expression: Value) -> Result<String> {
         let module = self.module();
         match &module.global_expressions[expression] {
             Expression::Literal(literal) => Ok(self.literal(*literal)?.0),

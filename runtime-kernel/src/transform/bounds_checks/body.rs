@@ -2,9 +2,8 @@
 
 use naga::proc::TypeResolution;
 use naga::{
-    AddressSpace, AtomicFunction, Barrier, BinaryOperator, Block, Expression, FastHashMap, Function,
-    GlobalVariable, Handle, Literal, LocalVariable, MathFunction, ScalarKind, Span, Statement, SwitchCase,
-    Type, TypeInner,
+    AddressSpace, AtomicFunction, Barrier, BinaryOperator, Block, Expression, FastHashMap, Function, Handle,
+    Literal, LocalVariable, MathFunction, ScalarKind, Span, Statement, Type, TypeInner,
 };
 use runtime_core::{Error, Result};
 
@@ -12,6 +11,7 @@ use super::{BoundsChecker, Check, Source};
 use crate::analysis::proof::range::{self, Element, Limit};
 use crate::ir::body_writer::{BodyWriter, WriteBody};
 use crate::ir::operands::{renew_operands, renew_uses, result_of};
+use crate::ir::{Global, Local, Value, declare};
 use crate::transform::inline::without_body;
 
 /// A function being written.
@@ -20,11 +20,11 @@ pub(super) struct Body<'b, 'p> {
     pub(super) source: &'b Source<'p>,
     pub(super) out: BodyWriter,
     /// By expression of the source.
-    map: Vec<Option<Handle<Expression>>>,
+    map: Vec<Option<Value>>,
     /// By variable of the source.
-    locals: Vec<Handle<LocalVariable>>,
+    locals: Vec<Local>,
     /// By type: a variable that merges a guarded value with zero.
-    merge_variables: FastHashMap<Handle<Type>, Handle<Expression>>,
+    merge_variables: FastHashMap<Handle<Type>, Value>,
     /// Whether this is the unchecked variant.
     unchecked: bool,
 }
@@ -91,7 +91,7 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// The new expression for one of the source; one that no statement evaluates is copied at its first use.
-    pub(super) fn value(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
+    pub(super) fn value(&mut self, old: Value) -> Result<Value> {
         if let Some(new) = self.map[old.index()] {
             return Ok(new);
         }
@@ -102,14 +102,14 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// An expression of the source with new operands.
-    fn renewed(&mut self, old: Handle<Expression>) -> Result<Expression> {
+    fn renewed(&mut self, old: Value) -> Result<Expression> {
         let mut expression = self.source.context.function.expressions[old].clone();
         renew_operands(&mut expression, |operand| self.value(operand))?;
         Ok(expression)
     }
 
     /// Copies an expression of the source, to be evaluated here.
-    fn copy(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
+    fn copy(&mut self, old: Value) -> Result<Value> {
         let expression = self.renewed(old)?;
         Ok(self.append(expression))
     }
@@ -120,52 +120,42 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     fn statement(&mut self, statement: &Statement) -> Result<()> {
-        match statement {
-            Statement::Emit(range) => range.clone().try_for_each(|old| self.emit(old)),
-            Statement::Block(inner) => {
-                let inner = self.copied(inner)?;
-                self.push(Statement::Block(inner));
-                Ok(())
-            }
+        let new = match statement {
+            Statement::Emit(range) => return range.clone().try_for_each(|old| self.emit(old)),
+            Statement::Block(inner) => Statement::Block(self.copied(inner)?),
             Statement::If { condition, accept, reject } => {
                 let condition = self.value(*condition)?;
-                let (accept, reject) = (self.copied(accept)?, self.copied(reject)?);
-                self.push(Statement::If { condition, accept, reject });
-                Ok(())
+                Statement::If { condition, accept: self.copied(accept)?, reject: self.copied(reject)? }
             }
-            Statement::Switch { selector, cases } => self.switch(*selector, cases),
-            Statement::Loop { body: inner, continuing, break_if } => {
-                let (inner, continuing) = (self.copied(inner)?, self.copied(continuing)?);
-                let break_if = break_if.map(|condition| self.value(condition)).transpose()?;
-                self.push(Statement::Loop { body: inner, continuing, break_if });
-                Ok(())
+            Statement::Switch { selector, cases } => {
+                let (selector, mut cases) = (self.value(*selector)?, cases.clone());
+                for case in &mut cases {
+                    case.body = self.copied(&case.body)?;
+                }
+                Statement::Switch { selector, cases }
             }
-            Statement::Store { pointer, .. } => match self.condition(*pointer)? {
-                Some(condition) => self.skipped(condition, statement),
-                None => self.simple(statement).map(|_| ()),
+            Statement::Loop { body, continuing, break_if } => Statement::Loop {
+                body: self.copied(body)?,
+                continuing: self.copied(continuing)?,
+                break_if: break_if.map(|condition| self.value(condition)).transpose()?,
             },
-            Statement::Atomic { pointer, result, .. } => self.atomic(statement, *pointer, *result),
-            Statement::CooperativeStore { target, data } => self.tile_store(*target, *data),
+            Statement::Store { pointer, .. } => match self.condition(*pointer)? {
+                Some(condition) => return self.skipped(condition, statement),
+                None => return self.simple(statement).map(|_| ()),
+            },
+            Statement::Atomic { pointer, result, .. } => return self.atomic(statement, *pointer, *result),
+            Statement::CooperativeStore { target, data } => return self.tile_store(*target, *data),
             Statement::WorkGroupUniformLoad { pointer, result } => {
-                self.workgroup_uniform_load(statement, *pointer, *result)
+                return self.workgroup_uniform_load(statement, *pointer, *result);
             }
-            simple => self.simple(simple).map(|_| ()),
-        }
-    }
-
-    fn switch(&mut self, selector: Handle<Expression>, cases: &[SwitchCase]) -> Result<()> {
-        let selector = self.value(selector)?;
-        let mut new = Vec::with_capacity(cases.len());
-        for case in cases {
-            let body = self.copied(&case.body)?;
-            new.push(SwitchCase { value: case.value, body, fall_through: case.fall_through });
-        }
-        self.push(Statement::Switch { selector, cases: new });
+            simple => return self.simple(simple).map(|_| ()),
+        };
+        self.push(new);
         Ok(())
     }
 
     /// A statement without a block; returns the value that it provides.
-    fn simple(&mut self, statement: &Statement) -> Result<Option<Handle<Expression>>> {
+    fn simple(&mut self, statement: &Statement) -> Result<Option<Value>> {
         let mut statement = statement.clone();
         renew_uses(&mut statement, |operand| self.value(operand))?;
         if let Statement::Call { function, .. } = &mut statement {
@@ -191,7 +181,7 @@ impl<'b, 'p> Body<'b, 'p> {
         if self.unchecked { variants.unchecked } else { variants.checked }
     }
 
-    fn emit(&mut self, old: Handle<Expression>) -> Result<()> {
+    fn emit(&mut self, old: Value) -> Result<()> {
         if self.source.context.function.expressions[old].needs_pre_emit() {
             return Ok(());
         }
@@ -225,7 +215,7 @@ impl<'b, 'p> Body<'b, 'p> {
     /// A pointer to an element of a private or function variable whose index is checked, with the index also
     /// clamped to the last element: NVIDIA's Vulkan driver (580.159) computes the address in more bits than the
     /// index has, so an index that wraps around would pass its check and address something else.
-    fn clamped(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
+    fn clamped(&mut self, access: Value) -> Result<Option<Value>> {
         let context = self.source.context;
         let Expression::Access { base, index } = context.function.expressions[access] else {
             return Ok(None);
@@ -250,18 +240,13 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// A statement without a value, skipped if the condition does not hold.
-    fn skipped(&mut self, condition: Handle<Expression>, statement: &Statement) -> Result<()> {
+    fn skipped(&mut self, condition: Value, statement: &Statement) -> Result<()> {
         let accept = self.nested(|body| body.simple(statement).map(|_| ()))?;
         self.push(Statement::If { condition, accept, reject: Block::new() });
         Ok(())
     }
 
-    fn atomic(
-        &mut self,
-        statement: &Statement,
-        pointer: Handle<Expression>,
-        result: Option<Handle<Expression>>,
-    ) -> Result<()> {
+    fn atomic(&mut self, statement: &Statement, pointer: Value, result: Option<Value>) -> Result<()> {
         let Some(condition) = self.condition(pointer)? else { return self.simple(statement).map(|_| ()) };
         let Some(result) = result else { return self.skipped(condition, statement) };
         let value = self.value_or_zero(condition, result, |body| {
@@ -273,12 +258,7 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// A load between two barriers, which all invocations of the group reach.
-    fn workgroup_uniform_load(
-        &mut self,
-        statement: &Statement,
-        pointer: Handle<Expression>,
-        result: Handle<Expression>,
-    ) -> Result<()> {
+    fn workgroup_uniform_load(&mut self, statement: &Statement, pointer: Value, result: Value) -> Result<()> {
         let Some(condition) = self.condition(pointer)? else { return self.simple(statement).map(|_| ()) };
         self.push(Statement::ControlBarrier(Barrier::WORK_GROUP));
         let value = self.value_or_zero(condition, result, |body| {
@@ -291,7 +271,7 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// The condition that all elements of an access chain are in range.
-    fn condition(&mut self, mut pointer: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
+    fn condition(&mut self, mut pointer: Value) -> Result<Option<Value>> {
         let mut all = None;
         while let Some(element) = Element::of(self.source.context.function, pointer) {
             if let Some(one) = self.index_condition(pointer)? {
@@ -306,12 +286,12 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// The check that an access needs in this variant.
-    fn check(&self, access: Handle<Expression>) -> Option<Check> {
+    fn check(&self, access: Value) -> Option<Check> {
         self.source.checks[access.index()].filter(|check| !(self.unchecked && check.covered))
     }
 
     /// An index as an unsigned number of the same width.
-    pub(super) fn unsigned(&mut self, index: Handle<Expression>) -> Result<Handle<Expression>> {
+    pub(super) fn unsigned(&mut self, index: Value) -> Result<Value> {
         let expr = self.value(index)?;
         Ok(match self.source.context.inner(index).scalar_kind() {
             Some(ScalarKind::Sint) => {
@@ -322,7 +302,7 @@ impl<'b, 'p> Body<'b, 'p> {
     }
 
     /// The condition that one element is in range.
-    fn index_condition(&mut self, access: Handle<Expression>) -> Result<Option<Handle<Expression>>> {
+    fn index_condition(&mut self, access: Value) -> Result<Option<Value>> {
         let check = self.check(access);
         let context = self.source.context;
         let Some(element) = Element::of(context.function, access) else { return Ok(None) };
@@ -350,38 +330,31 @@ impl<'b, 'p> Body<'b, 'p> {
         let condition = self.binary(BinaryOperator::Less, index, limit);
         if let Some((report, _)) = proven {
             let line = self.source.program.line(context.function.expressions.get_span(access));
-            let reject = self.nested(|body| {
-                body.report(report, line.unwrap_or(u32::MAX));
-                Ok(())
-            })?;
+            let reject = self.report(report, line.unwrap_or(u32::MAX));
             self.push(Statement::If { condition, accept: Block::new(), reject });
         }
         Ok(Some(condition))
     }
 
     /// With reports enabled: the report variable, and the limit of a proven element's index.
-    fn proven(&self, element: Element) -> Option<(Handle<GlobalVariable>, Limit)> {
+    fn proven(&self, element: Element) -> Option<(Global, Limit)> {
         let report = self.checker.report.filter(|_| element.index.is_some())?;
         Some((report, range::length(self.source.context, element.base)?))
     }
 
     /// Stores a line number in the report; the greatest one wins.
-    fn report(&mut self, report: Handle<GlobalVariable>, line: u32) {
+    fn report(&mut self, report: Global, line: u32) -> Block {
         let pointer = self.constant(Expression::GlobalVariable(report));
         let value = self.number(line);
-        self.push(Statement::Atomic { pointer, fun: AtomicFunction::Max, value, result: None });
+        self.lone(Statement::Atomic { pointer, fun: AtomicFunction::Max, value, result: None })
     }
 
-    /// Mentions the report variable in the body of an entry point, so that it is among the tensors of each,
-    /// whether or not it proves anything.
+    /// Adds a dead use of the report variable, so that every entry point binds it.
     pub(super) fn with_report_named(&mut self, block: Block) -> Result<Block> {
         let Some(report) = self.checker.report else { return Ok(block) };
         self.nested(|body| {
             let condition = body.constant(Expression::Literal(Literal::Bool(false)));
-            let accept = body.nested(|body| {
-                body.report(report, 0);
-                Ok(())
-            })?;
+            let accept = body.report(report, 0);
             body.push(Statement::If { condition, accept, reject: Block::new() });
             body.push(Statement::Block(block));
             Ok(())
@@ -391,10 +364,10 @@ impl<'b, 'p> Body<'b, 'p> {
     /// The value that `write` returns if the condition holds, otherwise zero; it has the type of `like`.
     fn value_or_zero(
         &mut self,
-        condition: Handle<Expression>,
-        like: Handle<Expression>,
-        write: impl FnOnce(&mut Self) -> Result<Handle<Expression>>,
-    ) -> Result<Handle<Expression>> {
+        condition: Value,
+        like: Value,
+        write: impl FnOnce(&mut Self) -> Result<Value>,
+    ) -> Result<Value> {
         let ty = match &self.source.context.info[like].ty {
             TypeResolution::Handle(ty) => *ty,
             TypeResolution::Value(inner) => self.type_of(inner.clone()),
@@ -415,15 +388,12 @@ impl<'b, 'p> Body<'b, 'p> {
             body.push(Statement::Store { pointer, value });
             Ok(())
         })?;
-        let reject = self.nested(|body| {
-            body.push(Statement::Store { pointer, value: zero });
-            Ok(())
-        })?;
+        let reject = self.lone(Statement::Store { pointer, value: zero });
         self.push(Statement::If { condition, accept, reject });
         Ok(self.append(Expression::Load { pointer }))
     }
 
     pub(super) fn type_of(&mut self, inner: TypeInner) -> Handle<Type> {
-        self.checker.types.insert(Type { name: None, inner }, Span::UNDEFINED)
+        declare::ty(&mut self.checker.types, inner)
     }
 }

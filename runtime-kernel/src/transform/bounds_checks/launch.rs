@@ -4,15 +4,15 @@
 //! the result false, on the right by a number below the true one. So the result is never wrongly true.
 
 use naga::{
-    BinaryOperator, Binding, BuiltIn, Expression, FunctionArgument, Handle, Literal, Scalar, ScalarKind,
-    TypeInner, VectorSize,
+    BinaryOperator, Binding, BuiltIn, Expression, FunctionArgument, Literal, Scalar, ScalarKind, TypeInner,
+    VectorSize,
 };
 
 use super::body::Body;
 use crate::analysis::proof::launch_precondition::Preconditions;
 use crate::analysis::proof::polynomial::LaunchParameter;
 use crate::ir::body_writer::WriteBody;
-use crate::ir::built_ins;
+use crate::ir::{Value, built_ins};
 
 /// If the product of two numbers, computed in f32, is below this, it fits into 32 bits: 2³² − 2¹⁹. Three roundings
 /// change it by less than one part in 2²².
@@ -23,7 +23,7 @@ const BELOW: u32 = 0xfff0_0000;
 
 impl Body<'_, '_> {
     /// Whether all polynomials are at most zero in the current launch.
-    pub(super) fn preconditions_hold(&mut self, preconditions: &Preconditions) -> Handle<Expression> {
+    pub(super) fn preconditions_hold(&mut self, preconditions: &Preconditions) -> Value {
         let mut all = None;
         for precondition in preconditions {
             let [left, right] = precondition.sides();
@@ -41,7 +41,7 @@ impl Body<'_, '_> {
     }
 
     /// A sum of products; a product of two numbers that does not fit is replaced by `too_large`.
-    fn sum(&mut self, products: &[(u32, Vec<LaunchParameter>)], too_large: u32) -> Handle<Expression> {
+    fn sum(&mut self, products: &[(u32, Vec<LaunchParameter>)], too_large: u32) -> Value {
         let mut sum = None;
         for (factor, parameters) in products {
             let mut product = None;
@@ -62,26 +62,21 @@ impl Body<'_, '_> {
         sum.unwrap_or_else(|| self.number(0))
     }
 
-    fn plus(&mut self, left: Handle<Expression>, right: Handle<Expression>) -> Handle<Expression> {
+    fn plus(&mut self, left: Value, right: Value) -> Value {
         let most = self.number(u32::MAX);
         let sum = self.binary(BinaryOperator::Add, left, right);
         let wraps = self.binary(BinaryOperator::Less, sum, left);
         self.append(Expression::Select { condition: wraps, accept: most, reject: sum })
     }
 
-    fn times_constant(&mut self, value: Handle<Expression>, factor: u32) -> Handle<Expression> {
+    fn times_constant(&mut self, value: Value, factor: u32) -> Value {
         let [most, factor, largest] = [u32::MAX, factor, u32::MAX / factor.max(1)].map(|n| self.number(n));
         let product = self.binary(BinaryOperator::Multiply, value, factor);
         let wraps = self.binary(BinaryOperator::Greater, value, largest);
         self.append(Expression::Select { condition: wraps, accept: most, reject: product })
     }
 
-    fn times(
-        &mut self,
-        left: Handle<Expression>,
-        right: Handle<Expression>,
-        too_large: u32,
-    ) -> Handle<Expression> {
+    fn times(&mut self, left: Value, right: Value, too_large: u32) -> Value {
         let limit = self.constant(Expression::Literal(Literal::F32(FITS)));
         let too_large = self.number(too_large);
         let product = self.binary(BinaryOperator::Multiply, left, right);
@@ -93,7 +88,7 @@ impl Body<'_, '_> {
     }
 
     /// A launch parameter as an unsigned number.
-    fn parameter(&mut self, parameter: LaunchParameter) -> Handle<Expression> {
+    fn parameter(&mut self, parameter: LaunchParameter) -> Value {
         let module = self.source.context.module;
         match parameter {
             LaunchParameter::Length(variable) => {
@@ -131,7 +126,7 @@ impl Body<'_, '_> {
     }
 
     /// The number of work-groups; adds it to the arguments of the entry point if it is missing.
-    fn groups(&mut self) -> Handle<Expression> {
+    fn groups(&mut self) -> Value {
         let types = &self.source.context.module.types;
         let found = built_ins::argument(types, &self.out.function.arguments, BuiltIn::NumWorkGroups);
         let (argument, member) = found.unwrap_or_else(|| (self.add_groups(), None));

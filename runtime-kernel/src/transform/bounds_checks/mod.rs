@@ -7,6 +7,9 @@
 //! ```
 //!
 //! A writer can then write every access without checks. `body` rewrites bodies, `launch` evaluates the precondition.
+//!
+//! SPIR-V gets its checks from here, and so does every module that reports disproved proofs. C has checks of its own:
+//! `print/c/invocation/bounds_checks` says why. Both ask `analysis/proof` which accesses need one.
 
 mod body;
 mod launch;
@@ -15,8 +18,8 @@ mod tests;
 mod tiles;
 
 use naga::{
-    AddressSpace, Arena, Expression, Function, GlobalVariable, Handle, MemoryDecorations, Module,
-    ResourceBinding, Scalar, Span, Statement, StorageAccess, Type, TypeInner, UniqueArena,
+    AddressSpace, Arena, Expression, Function, GlobalVariable, Handle, Module, ResourceBinding, Scalar, Span,
+    Statement, StorageAccess, Type, TypeInner, UniqueArena,
 };
 use runtime_core::{Access, DType, Error, Result};
 
@@ -29,6 +32,7 @@ use crate::interface::Tensor;
 use crate::ir::blocks::note_calls;
 use crate::ir::body_writer::WriteBody;
 use crate::ir::rebuild::{with_function, with_functions};
+use crate::ir::{Global, declare};
 use crate::program::{Checks, Program};
 
 /// The check of an element.
@@ -66,7 +70,7 @@ struct BoundsChecker {
     /// Whether unchecked variants are generated.
     unchecked_variants: bool,
     /// The variable that receives the line number of a failed proof.
-    report: Option<Handle<GlobalVariable>>,
+    report: Option<Global>,
 }
 
 /// The program's module with bounds checks that make out-of-range accesses harmless: a read returns zero, a write is
@@ -88,15 +92,10 @@ pub(crate) fn with_reports(program: &Program, checks: Checks) -> Result<Program>
     for (_, variable) in module.global_variables.iter_mut() {
         variable.binding.iter_mut().for_each(|binding| binding.binding += 1);
     }
-    let atomic = Type { name: None, inner: TypeInner::Atomic(Scalar::U32) };
-    let variable = GlobalVariable {
-        name: Some("report".to_owned()),
-        space: AddressSpace::Storage { access: StorageAccess::LOAD | StorageAccess::STORE },
-        binding: Some(ResourceBinding { group: 0, binding: 0 }),
-        ty: module.types.insert(atomic, Span::UNDEFINED),
-        init: None,
-        memory_decorations: MemoryDecorations::empty(),
-    };
+    let space = AddressSpace::Storage { access: StorageAccess::LOAD | StorageAccess::STORE };
+    let ty = declare::ty(&mut module.types, TypeInner::Atomic(Scalar::U32));
+    let binding = Some(ResourceBinding { group: 0, binding: 0 });
+    let variable = GlobalVariable { binding, ..declare::variable("report", space, ty) };
     let report = module.global_variables.append(variable, Span::UNDEFINED);
     let program = program.with(module)?;
     let mut reporting = program.with(build(&program, checks, Some(report))?)?;
@@ -116,7 +115,7 @@ pub(crate) fn with_reports(program: &Program, checks: Checks) -> Result<Program>
     Ok(reporting)
 }
 
-fn build(program: &Program, checks: Checks, report: Option<Handle<GlobalVariable>>) -> Result<Module> {
+fn build(program: &Program, checks: Checks, report: Option<Global>) -> Result<Module> {
     if !checks.are_made() {
         return Ok(program.module.clone());
     }
@@ -130,22 +129,13 @@ fn build(program: &Program, checks: Checks, report: Option<Handle<GlobalVariable
         unchecked_variants: checks == Checks::Bounded && allows_unchecked_variants(module),
         report,
     };
-    for (handle, function) in module.functions.iter() {
-        let info = &program.info[handle];
-        let context =
-            FunctionContext { module, function, info, group_size: None, bounds: bounds.function(handle) };
-        checker.function(program, context)?;
+    for (handle, _) in module.functions.iter() {
+        checker.function(program, bounds.function(program, handle))?;
     }
     let mut entry_points = Vec::with_capacity(module.entry_points.len());
     for (index, entry) in module.entry_points.iter().enumerate() {
-        let context = FunctionContext {
-            module,
-            function: &entry.function,
-            info: program.info.get_entry_point(index),
-            group_size: Some(program.interfaces[index].group_size),
-            bounds: bounds.entry(index),
-        };
-        entry_points.push(with_function(entry, checker.entry(program, context)?));
+        let function = checker.entry(program, bounds.entry(program, index))?;
+        entry_points.push(with_function(entry, function));
     }
     Ok(with_functions(module, checker.types, checker.functions, entry_points))
 }
@@ -167,14 +157,9 @@ impl BoundsChecker {
                 && let Some(element) = Element::of(context.function, handle)
                 && let Some(limit) = range::limit(context, element)
             {
-                let precondition = if self.unchecked_variants {
-                    launch_precondition::of(context, element, limit)
-                } else {
-                    None
-                };
-                let covered = precondition.is_some_and(|precondition| {
-                    launch_precondition::add(&mut source.preconditions, precondition)
-                });
+                let covered = self.unchecked_variants
+                    && launch_precondition::of(context, element, limit)
+                        .is_some_and(|needed| launch_precondition::add(&mut source.preconditions, needed));
                 source.checks[handle.index()] = Some(Check { limit, covered });
             }
         }

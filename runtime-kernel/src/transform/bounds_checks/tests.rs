@@ -6,7 +6,7 @@ use super::*;
 use crate::Specialisation;
 use crate::parse::validate;
 use crate::program::Dialect;
-use crate::test_programs::programs;
+use crate::tests::programs;
 
 /// How each indexed access of a function is treated, in the order of the text: `c` checked, `o` unchecked under a
 /// launch precondition, `p` proven in range.
@@ -40,15 +40,11 @@ fn outcomes_of(program: &Program) -> Vec<(String, String)> {
         report: None,
     };
     let functions = module.functions.iter().map(|(handle, function)| {
-        let (info, bounds) = (&program.info[handle], bounds.function(handle));
-        let context = FunctionContext { module, function, info, group_size: None, bounds };
-        (function.name.clone().unwrap_or_default(), outcomes(program, context, &checker))
+        let outcomes = outcomes(program, bounds.function(program, handle), &checker);
+        (function.name.clone().unwrap_or_default(), outcomes)
     });
     let entries = module.entry_points.iter().enumerate().map(|(index, entry)| {
-        let (function, info) = (&entry.function, program.info.get_entry_point(index));
-        let group_size = Some(program.interfaces[index].group_size);
-        let context = FunctionContext { module, function, info, group_size, bounds: bounds.entry(index) };
-        (entry.name.clone(), outcomes(program, context, &checker))
+        (entry.name.clone(), outcomes(program, bounds.entry(program, index), &checker))
     });
     functions.chain(entries).filter(|(_, outcomes)| !outcomes.is_empty()).collect()
 }

@@ -5,29 +5,26 @@
 //! (`VUID-RuntimeSpirv-OpCooperativeMatrixLoadKHR-08986`).
 
 use naga::{
-    BinaryOperator, CooperativeData, Expression, FastHashSet, Function, GatherMode, Handle, Statement,
-    TypeInner,
+    BinaryOperator, CooperativeData, Expression, FastHashSet, Function, GatherMode, Statement, TypeInner,
 };
 use runtime_core::{Error, Result};
 
 use super::body::Body;
 use crate::analysis::proof::range::{self, Element, Limit};
 use crate::analysis::proof::tile;
+use crate::ir::Value;
 use crate::ir::body_writer::WriteBody;
 use crate::ir::cooperative::{self, EXTENT, MAX_STRIDE, Rows};
 
 /// The pointers to matrices: their elements are not checked one by one.
-pub(super) fn pointers(function: &Function) -> FastHashSet<Handle<Expression>> {
+pub(super) fn pointers(function: &Function) -> FastHashSet<Value> {
     cooperative::accesses(function).into_iter().map(|(data, _)| data.pointer).collect()
 }
 
 impl Body<'_, '_> {
     /// The condition that a matrix is in range, unless that is proven; and its place, with an index and a stride that are
     /// the same in the whole subgroup, as Vulkan requires.
-    pub(super) fn tile(
-        &mut self,
-        data: CooperativeData,
-    ) -> Result<(Option<Handle<Expression>>, CooperativeData)> {
+    pub(super) fn tile(&mut self, data: CooperativeData) -> Result<(Option<Value>, CooperativeData)> {
         let context = self.source.context;
         let element = Element::of(context.function, data.pointer);
         let limit = element.and_then(|element| range::length(context, element.base));
@@ -50,11 +47,7 @@ impl Body<'_, '_> {
         Ok((condition, CooperativeData { pointer, stride, row_major: data.row_major }))
     }
 
-    fn tile_condition(
-        &mut self,
-        [index, stride, length]: [Handle<Expression>; 3],
-        rows: Rows,
-    ) -> Handle<Expression> {
+    fn tile_condition(&mut self, [index, stride, length]: [Value; 3], rows: Rows) -> Value {
         use BinaryOperator as B;
         let begins = self.binary(B::Less, index, length);
         let most = self.number(MAX_STRIDE);
@@ -76,22 +69,21 @@ impl Body<'_, '_> {
         all
     }
 
-    pub(super) fn tile_store(&mut self, target: Handle<Expression>, data: CooperativeData) -> Result<()> {
+    pub(super) fn tile_store(&mut self, target: Value, data: CooperativeData) -> Result<()> {
         let target = self.value(target)?;
         let (condition, data) = self.tile(data)?;
-        let Some(condition) = condition else {
-            self.push(Statement::CooperativeStore { target, data });
-            return Ok(());
+        let store = Statement::CooperativeStore { target, data };
+        let statement = match condition {
+            None => store,
+            Some(condition) => {
+                Statement::If { condition, accept: self.lone(store), reject: naga::Block::new() }
+            }
         };
-        let accept = self.nested(|body| {
-            body.push(Statement::CooperativeStore { target, data });
-            Ok(())
-        })?;
-        self.push(Statement::If { condition, accept, reject: naga::Block::new() });
+        self.push(statement);
         Ok(())
     }
 
-    fn subgroup_index(&mut self, element: Element) -> Result<Handle<Expression>> {
+    fn subgroup_index(&mut self, element: Element) -> Result<Value> {
         match element.index {
             Some(index) => self.subgroup_uniform(index),
             None => Ok(self.number(element.known)),
@@ -99,7 +91,7 @@ impl Body<'_, '_> {
     }
 
     /// A 32-bit integer as the subgroup's first invocation has it, as `u32`.
-    fn subgroup_uniform(&mut self, value: Handle<Expression>) -> Result<Handle<Expression>> {
+    fn subgroup_uniform(&mut self, value: Value) -> Result<Value> {
         let context = self.source.context;
         let argument = self.unsigned(value)?;
         if matches!(context.function.expressions[value], Expression::Literal(_) | Expression::Constant(_)) {

@@ -6,9 +6,9 @@ use naga::{
     TypeInner,
 };
 
-use crate::ir::blocks;
 use crate::ir::operands::operands;
 use crate::ir::variables::{Root, root};
+use crate::ir::{Value, blocks};
 use crate::program::Program;
 use crate::transform::inline::return_elimination::{strip_trailing, structured};
 
@@ -139,7 +139,7 @@ struct Traffic {
 impl Traffic {
     fn of(module: &Module, function: &Function, info: &FunctionInfo, body: &Block) -> Self {
         let mut traffic = Self::default();
-        let size = |value: Handle<Expression>| info[value].ty.inner_with(&module.types).size(module.to_ctx());
+        let size = |value: Value| info[value].ty.inner_with(&module.types).size(module.to_ctx());
         let is_buffer = |pointer| match root(function, pointer) {
             Root::Global(variable) => {
                 matches!(module.global_variables[variable].space, AddressSpace::Storage { .. })

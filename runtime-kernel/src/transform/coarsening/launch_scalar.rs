@@ -1,12 +1,10 @@
 //! The hidden scalar with the number of work-groups that the launch of a coarsened kernel asked for.
 
-use naga::{
-    AddressSpace, GlobalVariable, Handle, MemoryDecorations, Module, Scalar, Span, StructMember, Type,
-    TypeInner,
-};
+use naga::{AddressSpace, Module, Span, StructMember, Type, TypeInner};
 use runtime_core::DType;
 
 use crate::interface::{self, Interface};
+use crate::ir::{Global, declare};
 
 /// What every Vulkan device accepts as push constants.
 const MAX_BYTES: u32 = 128;
@@ -15,8 +13,8 @@ const MAX_BYTES: u32 = 128;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaunchScalar {
     /// The variable without the member.
-    pub(super) replaces: Option<Handle<GlobalVariable>>,
-    pub(super) variable: Handle<GlobalVariable>,
+    pub(super) replaces: Option<Global>,
+    pub(super) variable: Global,
     pub(super) member: u32,
 }
 
@@ -37,20 +35,12 @@ pub(super) fn add(module: &mut Module, interface: &mut Interface) -> Option<Laun
             None => Vec::new(),
         };
     let member = u32::try_from(members.len()).ok()?;
-    let u32_type = Type { name: None, inner: TypeInner::Scalar(Scalar::U32) };
-    let ty = module.types.insert(u32_type, Span::UNDEFINED);
+    let ty = declare::word(&mut module.types);
     members.push(StructMember { name: Some("launch_groups".to_owned()), ty, binding: None, offset });
     let inner = TypeInner::Struct { members, span };
     let ty = module.types.insert(Type { name: Some("LaunchScalars".to_owned()), inner }, Span::UNDEFINED);
     let name = interface.immediate.and_then(|old| module.global_variables[old].name.clone());
-    let variable = GlobalVariable {
-        name: name.or_else(|| Some("launch".to_owned())),
-        space: AddressSpace::Immediate,
-        binding: None,
-        ty,
-        init: None,
-        memory_decorations: MemoryDecorations::empty(),
-    };
+    let variable = declare::variable(name.as_deref().unwrap_or("launch"), AddressSpace::Immediate, ty);
     let variable = module.global_variables.append(variable, Span::UNDEFINED);
     interface.scalars.push(interface::Scalar {
         name: "launch_groups".to_owned(),

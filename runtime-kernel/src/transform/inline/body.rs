@@ -2,8 +2,8 @@
 
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
-    AddressSpace, ArraySize, Block, Expression, FastHashMap, Function, GlobalVariable, Handle, Literal,
-    LocalVariable, Module, Range, Span, Statement, Type, TypeInner, UniqueArena,
+    AddressSpace, ArraySize, Block, Expression, FastHashMap, Function, Handle, Literal, LocalVariable,
+    Module, Range, Span, Statement, Type, TypeInner, UniqueArena,
 };
 use runtime_core::Result;
 
@@ -12,6 +12,7 @@ use super::{Inlining, LARGE, MAX_SIZE, return_elimination, scalar_replacement};
 use crate::analysis::proof::constant::{KnownValues, fold};
 use crate::ir::operands::{renew_operands, renew_uses, result_of};
 use crate::ir::variables::{Root, loaded, root};
+use crate::ir::{Global, Local, Value};
 
 /// A copy of an entry point's function with the chosen calls inlined.
 pub(super) fn rebuild(
@@ -76,10 +77,10 @@ pub(super) enum Exit {
     /// Itself.
     Keep,
     /// A store of the value, as the last statement.
-    Tail(Option<Handle<LocalVariable>>),
+    Tail(Option<Local>),
     /// A store of the value, then a break out of the loop around the body; inside inner loops, a flag is set
     /// first.
-    Leave { result: Option<Handle<LocalVariable>>, flag: Handle<LocalVariable> },
+    Leave { result: Option<Local>, flag: Local },
 }
 
 /// A source function being copied into the new body.
@@ -87,18 +88,14 @@ pub(super) struct Frame<'f> {
     pub(super) source: &'f Function,
     pub(super) info: &'f FunctionInfo,
     /// By expression of the source: its new handle.
-    pub(super) map: Vec<Option<Handle<Expression>>>,
-    pub(super) locals: Vec<Handle<LocalVariable>>,
-    pub(super) arguments: Vec<Handle<Expression>>,
+    pub(super) map: Vec<Option<Value>>,
+    pub(super) locals: Vec<Local>,
+    pub(super) arguments: Vec<Value>,
     pub(super) exit: Exit,
 }
 
 impl<'f> Frame<'f> {
-    fn new(
-        (source, info): (&'f Function, &'f FunctionInfo),
-        arguments: Vec<Handle<Expression>>,
-        exit: Exit,
-    ) -> Self {
+    fn new((source, info): (&'f Function, &'f FunctionInfo), arguments: Vec<Value>, exit: Exit) -> Self {
         Self { source, info, map: vec![None; source.expressions.len()], locals: Vec::new(), arguments, exit }
     }
 }
@@ -109,34 +106,30 @@ pub(super) struct Rebuild<'m> {
     choices: &'m [Inlining],
     bool_type: Handle<Type>,
     pub(super) out: Function,
-    pub(super) privates: FastHashMap<Handle<GlobalVariable>, Handle<LocalVariable>>,
+    pub(super) privates: FastHashMap<Global, Local>,
     /// The variables of `&&` and `||` that have become operations.
-    pub(super) logical_operations: FastHashMap<Handle<LocalVariable>, Handle<Expression>>,
+    pub(super) logical_operations: FastHashMap<Local, Value>,
     /// Variables with a known value at this point.
     pub(super) known: KnownValues,
     pub(super) unrolling: Unrolling,
     /// The counters of loops being unrolled.
-    pub(super) counters: Vec<Handle<LocalVariable>>,
+    pub(super) counters: Vec<Local>,
     entry: usize,
     /// Statements so far, plus the statements and expressions of earlier entry points.
     statements: usize,
 }
 
 impl<'m> Rebuild<'m> {
-    fn local(&mut self, name: Option<String>, ty: Handle<Type>) -> Handle<LocalVariable> {
+    fn local(&mut self, name: Option<String>, ty: Handle<Type>) -> Local {
         self.out.local_variables.append(LocalVariable { name, ty, init: None }, Span::UNDEFINED)
     }
 
-    pub(super) fn append(&mut self, expression: Expression) -> Handle<Expression> {
+    pub(super) fn append(&mut self, expression: Expression) -> Value {
         self.out.expressions.append(expression, Span::UNDEFINED)
     }
 
     /// The new handle of an expression that was copied already, or that needs no `Emit`.
-    pub(super) fn value(
-        &mut self,
-        frame: &mut Frame<'_>,
-        old: Handle<Expression>,
-    ) -> Result<Handle<Expression>> {
+    pub(super) fn value(&mut self, frame: &mut Frame<'_>, old: Value) -> Result<Value> {
         if let Some(new) = frame.map[old.index()] {
             return Ok(new);
         }
@@ -160,7 +153,7 @@ impl<'m> Rebuild<'m> {
     }
 
     /// Copies an expression with its operands' new handles.
-    fn copy(&mut self, frame: &mut Frame<'_>, old: Handle<Expression>) -> Result<Handle<Expression>> {
+    fn copy(&mut self, frame: &mut Frame<'_>, old: Value) -> Result<Value> {
         let mut expression = frame.source.expressions[old].clone();
         renew_operands(&mut expression, |operand| self.value(frame, operand))?;
         let expression = self.simplified(frame, old, expression);
@@ -168,7 +161,7 @@ impl<'m> Rebuild<'m> {
     }
 
     /// Folds operations on constants, and turns accesses by a constant into `AccessIndex`.
-    fn simplified(&self, frame: &Frame<'_>, old: Handle<Expression>, new: Expression) -> Expression {
+    fn simplified(&self, frame: &Frame<'_>, old: Value, new: Expression) -> Expression {
         match new {
             Expression::Binary { op, left, right } => {
                 let value = self.literal(left).zip(self.literal(right)).and_then(|(a, b)| fold(op, a, b));
@@ -200,7 +193,7 @@ impl<'m> Rebuild<'m> {
     }
 
     /// The local variable that replaces a private one.
-    fn private(&mut self, global: Handle<GlobalVariable>) -> Result<Handle<LocalVariable>> {
+    fn private(&mut self, global: Global) -> Result<Local> {
         if let Some(&local) = self.privates.get(&global) {
             return Ok(local);
         }
@@ -213,7 +206,7 @@ impl<'m> Rebuild<'m> {
     }
 
     /// Copies a constant expression of the module into the function.
-    fn global_value(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
+    fn global_value(&mut self, old: Value) -> Result<Value> {
         let mut expression = self.module.global_expressions[old].clone();
         renew_operands(&mut expression, |operand| self.global_value(operand))?;
         Ok(self.append(expression))
@@ -312,7 +305,7 @@ impl<'m> Rebuild<'m> {
         Ok(())
     }
 
-    fn emit(&mut self, frame: &mut Frame<'_>, old: Handle<Expression>, out: &mut Block) -> Result<()> {
+    fn emit(&mut self, frame: &mut Frame<'_>, old: Value, out: &mut Block) -> Result<()> {
         if let Some(local) = loaded(frame.source, old).map(|local| frame.locals[local.index()]) {
             let counter = self.known.value(local).filter(|_| self.counters.contains(&local));
             let known = self.logical_operations.get(&local).copied();
@@ -350,12 +343,12 @@ impl<'m> Rebuild<'m> {
     fn opaque_arguments(
         &mut self,
         function: Handle<Function>,
-        arguments: &[Handle<Expression>],
+        arguments: &[Value],
         out: &mut Block,
-    ) -> Vec<Handle<Expression>> {
+    ) -> Vec<Value> {
         let module = self.module;
         let declared = &module.functions[function].arguments;
-        let pass = |(&argument, declared): (&Handle<Expression>, &naga::FunctionArgument)| {
+        let pass = |(&argument, declared): (&Value, &naga::FunctionArgument)| {
             if module.types[declared.ty].inner.pointer_space().is_some() {
                 return argument;
             }
@@ -371,10 +364,10 @@ impl<'m> Rebuild<'m> {
     fn call(
         &mut self,
         function: Handle<Function>,
-        arguments: Vec<Handle<Expression>>,
+        arguments: Vec<Value>,
         span: Span,
         out: &mut Block,
-    ) -> Result<Option<Handle<Expression>>> {
+    ) -> Result<Option<Value>> {
         let module: &'m Module = self.module;
         let source = &module.functions[function];
         let result = source.result.as_ref().map(|result| self.local(None, result.ty));
@@ -420,12 +413,7 @@ impl<'m> Rebuild<'m> {
     }
 
     /// The value of an initialiser, as a statement may use it: an initialiser itself needs no `Emit`.
-    fn emitted_value(
-        &mut self,
-        frame: &mut Frame<'_>,
-        init: Handle<Expression>,
-        out: &mut Block,
-    ) -> Result<Handle<Expression>> {
+    fn emitted_value(&mut self, frame: &mut Frame<'_>, init: Value, out: &mut Block) -> Result<Value> {
         let copied = self.out.expressions.len();
         let value = self.value(frame, init)?;
         for (handle, expression) in self.out.expressions.iter().skip(copied) {
@@ -436,13 +424,13 @@ impl<'m> Rebuild<'m> {
         Ok(value)
     }
 
-    fn assign(&mut self, local: Handle<LocalVariable>, value: Expression, out: &mut Block) {
+    fn assign(&mut self, local: Local, value: Expression, out: &mut Block) {
         let pointer = self.append(Expression::LocalVariable(local));
         let value = self.append(value);
         out.push(Statement::Store { pointer, value }, Span::UNDEFINED);
     }
 
-    pub(super) fn read(&mut self, local: Handle<LocalVariable>, out: &mut Block) -> Handle<Expression> {
+    pub(super) fn read(&mut self, local: Local, out: &mut Block) -> Value {
         let pointer = self.append(Expression::LocalVariable(local));
         let value = self.append(Expression::Load { pointer });
         push_emit(out, value, Span::UNDEFINED);
@@ -453,7 +441,7 @@ impl<'m> Rebuild<'m> {
     fn lower_return(
         &mut self,
         frame: &mut Frame<'_>,
-        (value, span): (Option<Handle<Expression>>, Span),
+        (value, span): (Option<Value>, Span),
         depth: u32,
         out: &mut Block,
     ) -> Result<()> {
@@ -480,7 +468,7 @@ impl<'m> Rebuild<'m> {
 }
 
 /// Appends the evaluation of an expression, extending the preceding range where possible.
-pub(super) fn push_emit(out: &mut Block, handle: Handle<Expression>, span: Span) {
+pub(super) fn push_emit(out: &mut Block, handle: Value, span: Span) {
     if let Some(Statement::Emit(range)) = out.last_mut()
         && let Some((first, last)) = range.first_and_last()
         && last.index() + 1 == handle.index()

@@ -1,9 +1,6 @@
 //! Copies branches, switches and loops into the new body.
 
-use naga::{
-    AddressSpace, Arena, Block, Expression, Function, Handle, Literal, LocalVariable, Module, Span,
-    Statement, SwitchCase,
-};
+use naga::{AddressSpace, Arena, Block, Expression, Function, Literal, Module, Span, Statement, SwitchCase};
 use runtime_core::Result;
 
 use super::LARGE;
@@ -11,6 +8,7 @@ use super::body::{Exit, Frame, Rebuild, push_emit};
 use super::unroll::UnrollPlan;
 use crate::ir::blocks::has_return;
 use crate::ir::variables::{Root, root};
+use crate::ir::{Local, Value};
 
 impl Rebuild<'_> {
     pub(super) fn control(
@@ -57,7 +55,7 @@ impl Rebuild<'_> {
     fn branch(
         &mut self,
         frame: &mut Frame<'_>,
-        condition: Handle<Expression>,
+        condition: Value,
         [accept, reject]: [&Block; 2],
         (depth, span): (u32, Span),
         out: &mut Block,
@@ -130,12 +128,7 @@ impl Rebuild<'_> {
 
     /// Recognises the branch that the front end generates for `&&` or `||`; returns its variable and the
     /// operation.
-    fn operation(
-        &self,
-        condition: Handle<Expression>,
-        accept: &Block,
-        reject: &Block,
-    ) -> Option<(Handle<LocalVariable>, Expression)> {
+    fn operation(&self, condition: Value, accept: &Block, reject: &Block) -> Option<(Local, Expression)> {
         let store = |block: &Block| match block.last() {
             Some(&Statement::Store { pointer, value }) => match self.out.expressions[pointer] {
                 Expression::LocalVariable(local) => Some((local, value)),
@@ -168,7 +161,7 @@ impl Rebuild<'_> {
 
     fn join_operation(
         &mut self,
-        (local, operation): (Handle<LocalVariable>, Expression),
+        (local, operation): (Local, Expression),
         accept: Block,
         span: Span,
         out: &mut Block,
@@ -184,7 +177,7 @@ impl Rebuild<'_> {
 }
 
 /// Whether an expression may be evaluated speculatively: it reads no memory that might be out of range.
-fn is_speculatable(function: &Function, module: &Module, expression: Handle<Expression>) -> bool {
+fn is_speculatable(function: &Function, module: &Module, expression: Value) -> bool {
     match function.expressions[expression] {
         Expression::Load { pointer } => match root(function, pointer) {
             Root::Local(_) => is_fixed(&function.expressions, pointer),
@@ -199,7 +192,7 @@ fn is_speculatable(function: &Function, module: &Module, expression: Handle<Expr
 }
 
 /// Whether a pointer has no computed index.
-fn is_fixed(expressions: &Arena<Expression>, pointer: Handle<Expression>) -> bool {
+fn is_fixed(expressions: &Arena<Expression>, pointer: Value) -> bool {
     match expressions[pointer] {
         Expression::Access { .. } => false,
         Expression::AccessIndex { base, .. } => is_fixed(expressions, base),

@@ -1,9 +1,10 @@
 //! Hides constant operands that naga would reject.
 
-use naga::{BinaryOperator as Op, Block, Expression, Handle, Literal, ScalarKind};
+use naga::{BinaryOperator as Op, Block, Expression, Literal, ScalarKind};
 use runtime_core::Result;
 
 use super::body::{Frame, Rebuild, push_emit};
+use crate::ir::Value;
 
 impl Rebuild<'_> {
     /// Hides a divisor of zero, or a shift by more than the width, which the program computes and inlining made
@@ -11,9 +12,9 @@ impl Rebuild<'_> {
     pub(super) fn make_opaque(
         &mut self,
         frame: &mut Frame<'_>,
-        old: Handle<Expression>,
+        old: Value,
         out: &mut Block,
-    ) -> Result<Option<(Handle<Expression>, Handle<Expression>)>> {
+    ) -> Result<Option<(Value, Value)>> {
         let Expression::Binary { op, right, .. } = frame.source.expressions[old] else { return Ok(None) };
         let refused = match op {
             Op::Divide | Op::Modulo => |value: u64| value == 0,
@@ -33,7 +34,7 @@ impl Rebuild<'_> {
     }
 
     /// Whether an integer expression, or a component of it, is a constant that satisfies a predicate.
-    fn has_constant(&self, new: Handle<Expression>, sort: fn(u64) -> bool) -> bool {
+    fn has_constant(&self, new: Value, sort: fn(u64) -> bool) -> bool {
         match self.out.expressions[new] {
             Expression::ZeroValue(_) => sort(0),
             Expression::Splat { value, .. } => self.has_constant(value, sort),

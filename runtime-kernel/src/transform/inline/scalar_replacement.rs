@@ -5,8 +5,8 @@ use naga::{
     UniqueArena,
 };
 
-use crate::ir::blocks;
-use crate::ir::operands::{each_use, operands};
+use crate::ir::operands::{operands, used_by};
+use crate::ir::{Local, Value, blocks};
 
 /// Maximum number of elements of such an array.
 const MAX_ELEMENTS: u32 = 64;
@@ -27,13 +27,13 @@ pub(super) fn replace_arrays(types: &UniqueArena<Type>, function: &mut Function)
 
 /// A private array, possibly of arrays.
 struct Array {
-    variable: Handle<LocalVariable>,
+    variable: Local,
     lengths: Vec<u32>,
     element: Handle<Type>,
 }
 
 impl Array {
-    fn of(types: &UniqueArena<Type>, variable: Handle<LocalVariable>, ty: Handle<Type>) -> Option<Self> {
+    fn of(types: &UniqueArena<Type>, variable: Local, ty: Handle<Type>) -> Option<Self> {
         let (mut element, mut lengths) = (ty, Vec::new());
         while let TypeInner::Array { base, size: ArraySize::Constant(length), .. } = types[element].inner {
             lengths.push(length.get());
@@ -49,7 +49,7 @@ impl Array {
     }
 
     /// The constant indices of an access chain into the array.
-    fn path(&self, function: &Function, pointer: Handle<Expression>) -> Option<Vec<u32>> {
+    fn path(&self, function: &Function, pointer: Value) -> Option<Vec<u32>> {
         match function.expressions[pointer] {
             Expression::LocalVariable(variable) => (variable == self.variable).then(Vec::new),
             Expression::AccessIndex { base, index } => {
@@ -62,7 +62,7 @@ impl Array {
     }
 
     /// Whether an access chain leads to more than one element.
-    fn is_aggregate(&self, function: &Function, pointer: Handle<Expression>) -> bool {
+    fn is_aggregate(&self, function: &Function, pointer: Value) -> bool {
         self.path(function, pointer).is_some_and(|path| path.len() < self.lengths.len())
     }
 
@@ -78,12 +78,7 @@ impl Array {
             Statement::Store { pointer, .. } => {
                 self.is_aggregate(function, *pointer) && !self.zeroes(function, statement)
             }
-            other if blocks::inner(other).next().is_some() => false,
-            other => {
-                let mut found = false;
-                each_use(&mut other.clone(), |used| found |= self.path(function, *used).is_some());
-                found
-            }
+            other => used_by(other).0.into_iter().any(|used| self.path(function, used).is_some()),
         };
         zero && expressions && !blocks::any(&function.body, &mut is_whole)
     }
@@ -122,55 +117,33 @@ impl Array {
         for (handle, element) in leaves {
             *function.expressions.get_mut(handle) = Expression::LocalVariable(element);
         }
-        let body = std::mem::take(&mut function.body);
-        function.body = self.rewrite(function, &elements, body);
+        let mut body = std::mem::take(&mut function.body);
+        self.rewrite(function, &elements, &mut body);
+        function.body = body;
     }
 
     /// Removes expressions that are now variables from the `Emit`s, and zeroes elements one by one.
-    fn rewrite(&self, function: &mut Function, elements: &[Handle<LocalVariable>], block: Block) -> Block {
-        let mut out = Block::with_capacity(block.len());
-        for (statement, span) in block.span_into_iter() {
-            match statement {
-                Statement::Emit(range) => emit(function, &range, span, &mut out),
-                Statement::Block(block) => {
-                    out.push(Statement::Block(self.rewrite(function, elements, block)), span);
+    fn rewrite(&self, function: &mut Function, elements: &[Local], body: &mut Block) {
+        blocks::rewrite(body, &mut |statement, span, out| match statement {
+            Statement::Emit(range) => emit(function, &range, span, out),
+            statement if self.zeroes(function, &statement) => {
+                for &element in elements {
+                    let pointer = Expression::LocalVariable(element);
+                    let pointer = function.expressions.append(pointer, Span::UNDEFINED);
+                    let value = Expression::ZeroValue(self.element);
+                    let value = function.expressions.append(value, Span::UNDEFINED);
+                    out.push(Statement::Store { pointer, value }, span);
                 }
-                Statement::If { condition, accept, reject } => {
-                    let accept = self.rewrite(function, elements, accept);
-                    let reject = self.rewrite(function, elements, reject);
-                    out.push(Statement::If { condition, accept, reject }, span);
-                }
-                Statement::Switch { selector, mut cases } => {
-                    for case in &mut cases {
-                        case.body = self.rewrite(function, elements, std::mem::take(&mut case.body));
-                    }
-                    out.push(Statement::Switch { selector, cases }, span);
-                }
-                Statement::Loop { body, continuing, break_if } => {
-                    let body = self.rewrite(function, elements, body);
-                    let continuing = self.rewrite(function, elements, continuing);
-                    out.push(Statement::Loop { body, continuing, break_if }, span);
-                }
-                statement if self.zeroes(function, &statement) => {
-                    for &element in elements {
-                        let pointer = Expression::LocalVariable(element);
-                        let pointer = function.expressions.append(pointer, Span::UNDEFINED);
-                        let value = Expression::ZeroValue(self.element);
-                        let value = function.expressions.append(value, Span::UNDEFINED);
-                        out.push(Statement::Store { pointer, value }, span);
-                    }
-                }
-                other => out.push(other, span),
             }
-        }
-        out
+            other => out.push(other, span),
+        });
     }
 }
 
 /// The parts of a range that still need an `Emit`.
 fn emit(function: &Function, range: &Range<Expression>, span: Span, out: &mut Block) {
-    let mut run: Option<(Handle<Expression>, Handle<Expression>)> = None;
-    let mut end = |run: Option<(Handle<Expression>, Handle<Expression>)>| {
+    let mut run: Option<(Value, Value)> = None;
+    let mut end = |run: Option<(Value, Value)>| {
         if let Some((first, last)) = run {
             out.push(Statement::Emit(Range::new_from_bounds(first, last)), span);
         }

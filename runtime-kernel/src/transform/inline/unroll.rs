@@ -1,14 +1,14 @@
 //! Unrolling of loops in entry points, and the variables of known value that it depends on.
 
 use naga::valid::GlobalUse;
-use naga::{Block, Expression, FastHashSet, Function, Handle, Literal, LocalVariable, Statement, TypeInner};
+use naga::{Block, Expression, FastHashSet, Function, Literal, Statement, TypeInner};
 
 use super::body::{Frame, Rebuild};
 use crate::analysis::proof::constant;
 use crate::analysis::proof::unrolling::copied_loop;
-use crate::ir::blocks;
 use crate::ir::operands::operands;
 use crate::ir::variables::{Root, assigned, loaded, root};
+use crate::ir::{Local, Value, blocks};
 
 /// Which loops are unrolled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) struct UnrollPlan {
     pub(super) trips: u32,
     /// The position of the branch that leaves the loop.
     pub(super) exit: usize,
-    pub(super) counter: Handle<LocalVariable>,
+    pub(super) counter: Local,
 }
 
 impl Rebuild<'_> {
@@ -37,7 +37,7 @@ impl Rebuild<'_> {
         body: &Block,
         continuing: &Block,
     ) -> Option<UnrollPlan> {
-        let known = |variable: Handle<LocalVariable>| self.known.value(*frame.locals.get(variable.index())?);
+        let known = |variable: Local| self.known.value(*frame.locals.get(variable.index())?);
         let barriers_are_allowed = match self.unrolling {
             Unrolling::None => return None,
             Unrolling::Short => false,
@@ -53,9 +53,9 @@ impl Rebuild<'_> {
     }
 
     /// Whether an index of an array of matrices depends on `counter`.
-    fn selects_matrices(&self, frame: &Frame<'_>, body: &Block, counter: Handle<LocalVariable>) -> bool {
+    fn selects_matrices(&self, frame: &Frame<'_>, body: &Block, counter: Local) -> bool {
         let (types, source) = (&self.module.types, frame.source);
-        let selects = |value: Handle<Expression>| match source.expressions[value] {
+        let selects = |value: Value| match source.expressions[value] {
             Expression::Access { base, index } => {
                 let array = match *frame.info[base].ty.inner_with(types) {
                     TypeInner::Pointer { base, .. } => &types[base].inner,
@@ -74,7 +74,7 @@ impl Rebuild<'_> {
     }
 
     /// The literal behind a new expression.
-    pub(super) fn literal(&self, new: Handle<Expression>) -> Option<Literal> {
+    pub(super) fn literal(&self, new: Value) -> Option<Literal> {
         constant::literal(self.module, &self.out.expressions, new)
     }
 
@@ -105,7 +105,7 @@ impl Rebuild<'_> {
 }
 
 /// Whether an expression is computed from the value of `variable`.
-fn depends_on(function: &Function, value: Handle<Expression>, variable: Handle<LocalVariable>) -> bool {
+fn depends_on(function: &Function, value: Value, variable: Local) -> bool {
     let (mut seen, mut pending) = (FastHashSet::default(), vec![value]);
     while let Some(value) = pending.pop() {
         if loaded(function, value) == Some(variable) {

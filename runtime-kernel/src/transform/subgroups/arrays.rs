@@ -4,13 +4,14 @@
 use std::cell::RefCell;
 
 use naga::{
-    AddressSpace, Block, Expression, Function, GlobalVariable, Handle, Module, Range, Scalar, Span,
-    Statement, TypeInner,
+    AddressSpace, Block, Expression, Function, GlobalVariable, Module, Range, Scalar, Span, Statement,
+    TypeInner,
 };
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::ir::cooperative::{EXTENT, ROW_ALIGNMENT, Rows};
 use crate::ir::rebuild::{Change, Rebuild};
+use crate::ir::{Global, Value};
 use crate::parse::specialise::scalar_name;
 
 const PREFIX: &str = "matrix_array_";
@@ -18,7 +19,7 @@ const PREFIX: &str = "matrix_array_";
 /// An array in a variable of the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Array {
-    variable: Handle<GlobalVariable>,
+    variable: Global,
     /// The members that lead to it.
     path: Vec<u32>,
     is_shared: bool,
@@ -43,7 +44,7 @@ impl Array {
     /// The array behind `part`, whose elements are `element`.
     pub(super) fn of(
         (module, function): (&Module, &Function),
-        part: Handle<Expression>,
+        part: Value,
         element: &TypeInner,
         length: Option<u32>,
     ) -> Result<Self> {
@@ -98,13 +99,13 @@ impl Array {
 /// What a variable of the library is in the module.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Variable<'a> {
-    Own(Handle<GlobalVariable>),
+    Own(Global),
     Array(&'a Array),
 }
 
 impl Variable<'_> {
     /// A variable that the module has got.
-    pub(super) const fn own(self) -> Option<Handle<GlobalVariable>> {
+    pub(super) const fn own(self) -> Option<Global> {
         match self {
             Self::Own(variable) => Some(variable),
             Self::Array(_) => None,
@@ -116,7 +117,7 @@ impl Variable<'_> {
 pub(super) struct Arrays<'a> {
     variables: &'a [Variable<'a>],
     /// The pointers to be computed at the start: first and last.
-    emitted: RefCell<Vec<[Handle<Expression>; 2]>>,
+    emitted: RefCell<Vec<[Value; 2]>>,
 }
 
 impl<'a> Arrays<'a> {
@@ -138,7 +139,7 @@ impl<'a> Arrays<'a> {
 }
 
 impl Change for Arrays<'_> {
-    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Value) -> Option<Value> {
         let Expression::GlobalVariable(variable) = new.source.expressions[old] else { return None };
         let array = match self.variables[variable.index()] {
             Variable::Own(variable) => return Some(new.append(Expression::GlobalVariable(variable))),

@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 
 use naga::{
-    BinaryOperator, Binding, Block, BuiltIn, Expression, Function, FunctionArgument, Handle, Literal, Module,
-    Range, Scalar, Span, Statement, Type, TypeInner,
+    BinaryOperator, Binding, Block, BuiltIn, Expression, Function, FunctionArgument, Literal, Module, Range,
+    Span, Statement,
 };
 use runtime_core::Result;
 
@@ -12,6 +12,7 @@ use super::import::Imported;
 use crate::analysis::features::has_member_of_subgroups;
 use crate::ir::built_ins::local_index;
 use crate::ir::rebuild::{Change, Rebuild};
+use crate::ir::{Value, declare};
 use crate::program::Program;
 
 /// What takes the place of an argument of the entry point.
@@ -32,8 +33,7 @@ pub(super) fn replace(
     (size, items): (u32, u32),
     imported: &Imported,
 ) -> Result<()> {
-    let word = Type { name: None, inner: TypeInner::Scalar(Scalar::U32) };
-    let word = module.types.insert(word, Span::UNDEFINED);
+    let word = declare::word(&mut module.types);
     let source = std::mem::take(&mut module.entry_points[entry].function);
     let (mut kept, mut replacements) = (Vec::new(), Vec::new());
     for argument in &source.arguments {
@@ -85,13 +85,13 @@ struct BuiltIns {
     replacements: Vec<Replacement>,
     item: (u32, Option<u32>),
     /// The expression of the argument that holds the local invocation index: writers declare one for each expression.
-    value: Cell<Option<Handle<Expression>>>,
+    value: Cell<Option<Value>>,
     /// What is computed at the start.
-    emitted: RefCell<Vec<Handle<Expression>>>,
+    emitted: RefCell<Vec<Value>>,
 }
 
 impl Change for BuiltIns {
-    fn replacement(&self, new: &mut Rebuild<'_>, old: Handle<Expression>) -> Option<Handle<Expression>> {
+    fn replacement(&self, new: &mut Rebuild<'_>, old: Value) -> Option<Value> {
         let Expression::FunctionArgument(argument) = new.source.expressions[old] else { return None };
         Some(match self.replacements[argument as usize] {
             Replacement::Argument(place) if place == self.item.0 => self.argument(|value| new.append(value)),
@@ -109,14 +109,14 @@ impl Change for BuiltIns {
 }
 
 impl BuiltIns {
-    fn argument(&self, mut append: impl FnMut(Expression) -> Handle<Expression>) -> Handle<Expression> {
+    fn argument(&self, mut append: impl FnMut(Expression) -> Value) -> Value {
         let value = self.value.get().unwrap_or_else(|| append(Expression::FunctionArgument(self.item.0)));
         self.value.set(Some(value));
         value
     }
 
     /// The local invocation index.
-    fn index(&self, mut append: impl FnMut(Expression) -> Handle<Expression>) -> Handle<Expression> {
+    fn index(&self, mut append: impl FnMut(Expression) -> Value) -> Value {
         let base = self.argument(&mut append);
         let Some(index) = self.item.1 else { return base };
         let value = append(Expression::AccessIndex { base, index });

@@ -8,7 +8,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::arrays::{self, Arrays, Variable};
 use super::library::{ITEM, ITEMS, Library};
-use crate::ir::blocks;
+use crate::ir::{Global, blocks};
 
 /// What a module has got.
 pub(super) struct Imported {
@@ -16,9 +16,9 @@ pub(super) struct Imported {
     /// By function that the module had before: the function now.
     originals: Vec<Handle<Function>>,
     /// The variable of the local invocation index.
-    pub(super) item: Handle<GlobalVariable>,
+    pub(super) item: Global,
     /// The variable of the number of invocations.
-    pub(super) items: Handle<GlobalVariable>,
+    pub(super) items: Global,
 }
 
 impl Imported {

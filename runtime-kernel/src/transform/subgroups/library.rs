@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use naga::{
-    CollectiveOperation, Direction, Expression, GatherMode, Handle, Span, SubgroupOperation, TypeInner,
-};
+use naga::{CollectiveOperation, Direction, GatherMode, Span, SubgroupOperation, TypeInner};
 
 use super::Sharing;
 use super::arrays::Array;
@@ -37,19 +35,6 @@ pub(super) fn type_name(inner: &TypeInner) -> Option<String> {
         TypeInner::Scalar(scalar) => Some(scalar_name(scalar).to_owned()),
         TypeInner::Vector { size, scalar } => Some(format!("vec{}<{}>", size as u8, scalar_name(scalar))),
         _ => None,
-    }
-}
-
-/// The index that an operation takes.
-pub(super) const fn index(mode: &GatherMode) -> Option<Handle<Expression>> {
-    match *mode {
-        GatherMode::BroadcastFirst | GatherMode::QuadSwap(_) => None,
-        GatherMode::Broadcast(index)
-        | GatherMode::Shuffle(index)
-        | GatherMode::ShuffleDown(index)
-        | GatherMode::ShuffleUp(index)
-        | GatherMode::ShuffleXor(index)
-        | GatherMode::QuadBroadcast(index) => Some(index),
     }
 }
 

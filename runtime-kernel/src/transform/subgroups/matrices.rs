@@ -14,21 +14,21 @@ use super::arrays::Array;
 use super::import::Imported;
 use super::library::Library;
 use super::matrix_library::{self, Tile};
-use crate::ir::blocks;
 use crate::ir::cooperative::Matrix;
 use crate::ir::variables::array_of;
+use crate::ir::{Value, blocks};
 use crate::program::Program;
 
 /// A store: the matrix, the pointer, and the order.
-type Store = (Handle<Expression>, Handle<Expression>, bool);
+type Store = (Value, Value, bool);
 
 /// The functions in the library for the operations of a function.
 #[derive(Debug, Default)]
 pub(super) struct MatrixCalls {
-    results: BTreeMap<Handle<Expression>, usize>,
+    results: BTreeMap<Value, usize>,
     stores: BTreeMap<Store, usize>,
     /// The indices and strides that are signed.
-    signed: BTreeSet<Handle<Expression>>,
+    signed: BTreeSet<Value>,
 }
 
 /// Replaces the types of matrices by those of their parts.
@@ -101,7 +101,7 @@ impl Operations<'_> {
         }
     }
 
-    fn add_value(&mut self, value: Handle<Expression>) -> Result<()> {
+    fn add_value(&mut self, value: Value) -> Result<()> {
         let span = self.span(value);
         let place = match self.function.expressions[value] {
             Expression::CooperativeLoad { data, .. } => {
@@ -118,7 +118,7 @@ impl Operations<'_> {
         Ok(())
     }
 
-    fn tile(&mut self, matrix: Handle<Expression>, data: CooperativeData) -> Result<Tile> {
+    fn tile(&mut self, matrix: Value, data: CooperativeData) -> Result<Tile> {
         let module = &self.program.module;
         let part = array_of(self.function, data.pointer);
         let pointee = |pointer| match *self.inner(pointer) {
@@ -146,15 +146,15 @@ impl Operations<'_> {
         Ok(Tile { matrix, row_major: data.row_major, array: self.library.array(array) })
     }
 
-    fn matrix(&self, value: Handle<Expression>) -> Result<Matrix> {
+    fn matrix(&self, value: Value) -> Result<Matrix> {
         Matrix::of(self.inner(value)).ok_or_else(internal)
     }
 
-    fn inner(&self, value: Handle<Expression>) -> &TypeInner {
+    fn inner(&self, value: Value) -> &TypeInner {
         self.types[value].ty.inner_with(&self.program.module.types)
     }
 
-    fn span(&self, value: Handle<Expression>) -> Span {
+    fn span(&self, value: Value) -> Span {
         self.function.expressions.get_span(value)
     }
 }
@@ -168,8 +168,9 @@ pub(super) fn replace(function: &mut Function, calls: &MatrixCalls, imported: &I
     if calls.results.is_empty() && calls.stores.is_empty() {
         return;
     }
-    let body = std::mem::take(&mut function.body);
-    function.body = Replacement { function, calls, imported }.block(body);
+    let mut body = std::mem::take(&mut function.body);
+    Replacement { function, calls, imported }.body(&mut body);
+    function.body = body;
     for (&result, &place) in &calls.results {
         function.expressions[result] = Expression::CallResult(imported.function(place));
     }
@@ -182,27 +183,18 @@ struct Replacement<'a> {
 }
 
 impl Replacement<'_> {
-    fn block(&mut self, block: Block) -> Block {
-        let mut new = Block::with_capacity(block.len());
-        for (mut statement, span) in block.span_into_iter() {
-            match statement {
-                Statement::Emit(range) => self.emit(range, span, &mut new),
-                Statement::CooperativeStore { target, data } => self.store(target, data, span, &mut new),
-                _ => {
-                    for inner in blocks::inner_mut(&mut statement) {
-                        *inner = self.block(std::mem::take(inner));
-                    }
-                    new.push(statement, span);
-                }
-            }
-        }
-        new
+    fn body(&mut self, body: &mut Block) {
+        blocks::rewrite(body, &mut |statement, span, new| match statement {
+            Statement::Emit(range) => self.emit(range, span, new),
+            Statement::CooperativeStore { target, data } => self.store(target, data, span, new),
+            other => new.push(other, span),
+        });
     }
 
     /// The expressions of a range, with calls between them.
     fn emit(&mut self, range: Range<Expression>, span: Span, new: &mut Block) {
-        let mut pending: Option<[Handle<Expression>; 2]> = None;
-        let flush = |pending: &mut Option<[Handle<Expression>; 2]>, new: &mut Block| {
+        let mut pending: Option<[Value; 2]> = None;
+        let flush = |pending: &mut Option<[Value; 2]>, new: &mut Block| {
             if let Some([first, last]) = pending.take() {
                 new.push(Statement::Emit(Range::new_from_bounds(first, last)), span);
             }
@@ -224,7 +216,7 @@ impl Replacement<'_> {
         flush(&mut pending, new);
     }
 
-    fn store(&mut self, target: Handle<Expression>, data: CooperativeData, span: Span, new: &mut Block) {
+    fn store(&mut self, target: Value, data: CooperativeData, span: Span, new: &mut Block) {
         let Some(&place) = self.calls.stores.get(&(target, data.pointer, data.row_major)) else { return };
         let mut arguments = vec![target];
         arguments.extend(self.place(data, new));
@@ -232,7 +224,7 @@ impl Replacement<'_> {
     }
 
     /// The index and the stride, as unsigned numbers.
-    fn place(&mut self, data: CooperativeData, new: &mut Block) -> Vec<Handle<Expression>> {
+    fn place(&mut self, data: CooperativeData, new: &mut Block) -> Vec<Value> {
         let index = match self.function.expressions[data.pointer] {
             Expression::Access { index, .. } => index,
             Expression::AccessIndex { index, .. } => {
@@ -243,7 +235,7 @@ impl Replacement<'_> {
         vec![self.unsigned(index, new), self.unsigned(data.stride, new)]
     }
 
-    fn unsigned(&mut self, number: Handle<Expression>, new: &mut Block) -> Handle<Expression> {
+    fn unsigned(&mut self, number: Value, new: &mut Block) -> Value {
         if !self.calls.signed.contains(&number) {
             return number;
         }

@@ -16,13 +16,14 @@ mod tests;
 use std::collections::BTreeMap;
 
 use naga::valid::FunctionInfo;
-use naga::{Barrier, Block, Expression, Function, Handle, Module, Statement};
+use naga::{Barrier, Block, Expression, Function, Module, Statement};
 use runtime_core::Result;
 
 use self::import::Imported;
 use self::library::Library;
 use self::matrices::MatrixCalls;
-use crate::ir::blocks;
+use crate::ir::operands::used_by;
+use crate::ir::{Value, blocks};
 use crate::program::Program;
 
 /// How many functions there are for operations.
@@ -37,7 +38,7 @@ pub(crate) enum Sharing {
 /// The functions in the library for the operations of a function.
 struct Calls {
     /// By result of an operation of subgroups.
-    results: BTreeMap<Handle<Expression>, usize>,
+    results: BTreeMap<Value, usize>,
     matrices: MatrixCalls,
 }
 
@@ -91,10 +92,9 @@ fn add_operations(
     (program, types): (&Program, &FunctionInfo),
     block: &Block,
     library: &mut Library,
-    calls: &mut BTreeMap<Handle<Expression>, usize>,
+    calls: &mut BTreeMap<Value, usize>,
 ) -> Result<()> {
-    let name =
-        |value: Handle<Expression>| library::type_name(types[value].ty.inner_with(&program.module.types));
+    let name = |value: Value| library::type_name(types[value].ty.inner_with(&program.module.types));
     for (statement, &span) in block.span_iter() {
         let added = match *statement {
             Statement::SubgroupBallot { result, predicate } => {
@@ -104,7 +104,7 @@ fn add_operations(
                 name(argument).map(|ty| (result, library.collective(op, collective_op, &ty, span)))
             }
             Statement::SubgroupGather { mode, argument, result } => {
-                let index = library::index(&mode).map(|index| name(index).unwrap_or_default());
+                let index = used_by(statement).0.get(1).map(|&index| name(index).unwrap_or_default());
                 name(argument).map(|ty| (result, library.gather(&mode, &ty, index.as_deref(), span)))
             }
             _ => {
@@ -138,7 +138,7 @@ fn replace(function: &mut Function, calls: &Calls, imported: &Imported) {
 
 fn replace_statements(block: &mut Block, calls: &Calls, imported: &Imported) {
     for statement in block.iter_mut() {
-        let (result, arguments) = match statement {
+        match statement {
             Statement::Call { function, .. } => {
                 *function = imported.original(*function);
                 continue;
@@ -149,19 +149,11 @@ fn replace_statements(block: &mut Block, calls: &Calls, imported: &Imported) {
                 }
                 continue;
             }
-            Statement::SubgroupBallot { result, predicate } => (*result, predicate.iter().copied().collect()),
-            Statement::SubgroupCollectiveOperation { argument, result, .. } => (*result, vec![*argument]),
-            Statement::SubgroupGather { mode, argument, result } => {
-                (*result, std::iter::once(*argument).chain(library::index(mode)).collect())
-            }
-            other => {
-                blocks::inner_mut(other).for_each(|inner| replace_statements(inner, calls, imported));
-                continue;
-            }
-        };
-        if let Some(&place) = calls.results.get(&result) {
-            *statement =
-                Statement::Call { function: imported.function(place), arguments, result: Some(result) };
+            _ => blocks::inner_mut(statement).for_each(|inner| replace_statements(inner, calls, imported)),
+        }
+        let (arguments, result) = used_by(statement);
+        if let Some(&place) = result.and_then(|result| calls.results.get(&result)) {
+            *statement = Statement::Call { function: imported.function(place), arguments, result };
         }
     }
 }

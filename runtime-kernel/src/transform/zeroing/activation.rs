@@ -5,15 +5,15 @@ use std::rc::Rc;
 
 use naga::{
     BinaryOperator as Op, Block, BuiltIn, Expression, FastHashMap, FastHashSet, Function, Handle, Literal,
-    LocalVariable, MathFunction, Module, Scalar, Statement, TypeInner, UnaryOperator,
+    MathFunction, Module, Scalar, Statement, TypeInner, UnaryOperator,
 };
 
 use super::column::{Column, Kind, keep};
 use super::memory::FIRST;
 use crate::analysis::proof::constant::literal;
 use crate::analysis::proof::range::built_in_of;
-use crate::ir::blocks;
 use crate::ir::variables::{assigned, loaded};
+use crate::ir::{Local, Value, blocks};
 
 /// The fixed cost of an evaluation, in values.
 const EVALUATION: usize = 32;
@@ -32,12 +32,12 @@ pub(super) struct Activations {
 /// Something with a value, by call depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
-    Local(u32, Handle<LocalVariable>),
+    Local(u32, Local),
     Argument(u32, u32),
 }
 
 /// A function and the arguments that it is called with.
-type Called<'a> = (Handle<Function>, &'a [Handle<Expression>]);
+type Called<'a> = (Handle<Function>, &'a [Value]);
 
 /// The function being executed.
 pub(super) struct Scope<'a> {
@@ -47,13 +47,13 @@ pub(super) struct Scope<'a> {
     pub(super) depth: u32,
     group_size: [u32; 3],
     /// By result of a call.
-    calls: FastHashMap<Handle<Expression>, Called<'a>>,
+    calls: FastHashMap<Value, Called<'a>>,
     /// Loads of loop counters inside their loops.
-    pub(super) loads: FastHashSet<Handle<Expression>>,
+    pub(super) loads: FastHashSet<Value>,
     /// The current values of variables.
-    pub(super) current: FastHashMap<Handle<LocalVariable>, Handle<Expression>>,
+    pub(super) current: FastHashMap<Local, Value>,
     /// The values that loads have read.
-    read: FastHashMap<Handle<Expression>, Handle<Expression>>,
+    read: FastHashMap<Value, Value>,
     /// The remaining budget of evaluations for the whole walk.
     budget: &'a Cell<u32>,
 }
@@ -78,7 +78,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Records what an expression reads that is evaluated now.
-    pub(super) fn emit(&mut self, expression: Handle<Expression>) {
+    pub(super) fn emit(&mut self, expression: Value) {
         if let Some(variable) = loaded(self.function, expression) {
             match self.current.get(&variable) {
                 Some(&value) => self.read.insert(expression, value),
@@ -98,7 +98,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The values of an expression in these activations, if they depend on the invocations alone.
-    pub(super) fn value(&self, active: &Activations, expression: Handle<Expression>) -> Option<Column> {
+    pub(super) fn value(&self, active: &Activations, expression: Value) -> Option<Column> {
         if !self.spend(EVALUATION) {
             return None;
         }
@@ -106,7 +106,7 @@ impl<'a> Scope<'a> {
         self.spend(found.stored()).then_some(found)
     }
 
-    fn evaluate(&self, active: &Activations, expression: Handle<Expression>) -> Option<Column> {
+    fn evaluate(&self, active: &Activations, expression: Value) -> Option<Column> {
         let value = |expression| self.value(active, expression);
         match self.function.expressions[expression] {
             Expression::FunctionArgument(index) if self.depth > 0 => {
@@ -142,7 +142,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The result of a function that only computes it from its arguments.
-    fn called(&self, active: &Activations, result: Handle<Expression>) -> Option<Column> {
+    fn called(&self, active: &Activations, result: Value) -> Option<Column> {
         let (function, arguments) = *self.calls.get(&result)?;
         let function = &self.module.functions[function];
         let Some(Statement::Return { value: Some(value) }) = function.body.last() else { return None };
@@ -166,7 +166,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The activations inside a call with these arguments.
-    pub(super) fn entered(&self, active: &Activations, arguments: &[Handle<Expression>]) -> Activations {
+    pub(super) fn entered(&self, active: &Activations, arguments: &[Value]) -> Activations {
         let mut inner = active.clone();
         for (index, argument) in (0..).zip(arguments) {
             let name = Name::Argument(self.depth + 1, index);
@@ -179,7 +179,7 @@ impl<'a> Scope<'a> {
         inner
     }
 
-    fn built_in(&self, active: &Activations, expression: Handle<Expression>) -> Option<Column> {
+    fn built_in(&self, active: &Activations, expression: Value) -> Option<Column> {
         if self.depth > 0 {
             return None;
         }
@@ -203,7 +203,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The initial value of a variable.
-    pub(super) fn initial(&self, variable: Handle<LocalVariable>) -> Option<Literal> {
+    pub(super) fn initial(&self, variable: Local) -> Option<Literal> {
         let declared = &self.function.local_variables[variable];
         match (declared.init, &self.module.types[declared.ty].inner) {
             (Some(init), _) => literal(self.module, &self.function.expressions, init),

@@ -1,12 +1,13 @@
 //! Loops with constant bounds: each iteration of each invocation becomes an activation of its own.
 
-use naga::{Block, Expression, Handle, Literal, LocalVariable, Module, Statement};
+use naga::{Block, Expression, Literal, Module, Statement};
 
 use super::activation::{Activations, Name, Scope};
 use super::column::{Column, Kind};
 use crate::analysis::proof::trip_count::{loop_head, loop_step};
 use crate::ir::blocks::{self, Skip, is_barrier};
 use crate::ir::variables::{assigned, loaded};
+use crate::ir::{Local, Value};
 
 /// Maximum number of activations of a loop.
 const MAX_ACTIVATIONS: usize = 1 << 13;
@@ -18,7 +19,7 @@ pub(super) struct Loop<'a> {
     pub(super) before: &'a [Statement],
     pub(super) body: &'a Block,
     pub(super) continuing: &'a Block,
-    pub(super) break_if: Option<Handle<Expression>>,
+    pub(super) break_if: Option<Value>,
 }
 
 impl Loop<'_> {
@@ -67,12 +68,7 @@ impl Loop<'_> {
     }
 
     /// Whether the body has no barrier and no jump out of it, and does not assign the counter.
-    fn only_the_counter_ends_it(
-        self,
-        scope: &Scope<'_>,
-        exit: usize,
-        counter: Handle<LocalVariable>,
-    ) -> bool {
+    fn only_the_counter_ends_it(self, scope: &Scope<'_>, exit: usize, counter: Local) -> bool {
         let mut changes = false;
         assigned(scope.function, self.body, &mut |variable| changes |= variable == counter);
         let jumps = |statement: &Statement| Skip::of(statement) != Skip::No;
@@ -84,7 +80,7 @@ impl Loop<'_> {
     }
 
     /// The initial value of the counter.
-    fn start(self, scope: &Scope<'_>, counter: Handle<LocalVariable>) -> Option<Start> {
+    fn start(self, scope: &Scope<'_>, counter: Local) -> Option<Start> {
         let last = self.before.iter().rfind(|statement| !matches!(statement, Statement::Emit(_)));
         if let Some(&Statement::Store { pointer, value }) = last
             && scope.function.expressions[pointer] == Expression::LocalVariable(counter)
@@ -111,7 +107,7 @@ impl Loop<'_> {
     }
 
     /// A value of the counter loaded outside the loop is not its value in an iteration.
-    fn note_loads(self, scope: &mut Scope<'_>, counter: Handle<LocalVariable>) {
+    fn note_loads(self, scope: &mut Scope<'_>, counter: Local) {
         let function = scope.function;
         for block in [self.body, self.continuing] {
             blocks::each(block, &mut |statement| {
@@ -127,7 +123,7 @@ impl Loop<'_> {
 /// The start of a counter.
 #[derive(Clone, Copy)]
 enum Start {
-    Stored(Handle<Expression>),
+    Stored(Value),
     Initial(Literal),
 }
 

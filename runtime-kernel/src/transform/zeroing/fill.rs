@@ -6,15 +6,16 @@
 //! ```
 
 use naga::{
-    Barrier, BinaryOperator, Block, Expression, Function, GlobalVariable, Handle, Literal, LocalVariable,
-    Module, Range, Scalar, Span, Statement, Type, TypeInner,
+    Barrier, BinaryOperator, Block, Expression, Function, Handle, Literal, LocalVariable, Module, Range,
+    Scalar, Span, Statement, Type, TypeInner,
 };
 
 use super::walk::dimensions;
 use crate::ir::built_ins::local_index;
+use crate::ir::{Global, Value};
 
 /// Fills variables at the start of an entry point.
-pub(super) fn fill(module: &mut Module, entry: usize, variables: &[Handle<GlobalVariable>]) {
+pub(super) fn fill(module: &mut Module, entry: usize, variables: &[Global]) {
     let word = Type { name: None, inner: TypeInner::Scalar(Scalar::U32) };
     let word = module.types.insert(word, Span::UNDEFINED);
     let group_size = module.entry_points[entry].workgroup_size;
@@ -59,28 +60,28 @@ impl Fill<'_> {
     }
 
     /// Appends an expression that is evaluated here.
-    fn append(&mut self, expression: Expression) -> Handle<Expression> {
+    fn append(&mut self, expression: Expression) -> Value {
         let new = self.constant(expression);
         self.push(Statement::Emit(Range::new_from_bounds(new, new)));
         new
     }
 
     /// Appends an expression that needs no `Emit`.
-    fn constant(&mut self, expression: Expression) -> Handle<Expression> {
+    fn constant(&mut self, expression: Expression) -> Value {
         self.out.expressions.append(expression, Span::UNDEFINED)
     }
 
-    fn number(&mut self, number: u32) -> Handle<Expression> {
+    fn number(&mut self, number: u32) -> Value {
         self.constant(Expression::Literal(Literal::U32(number)))
     }
 
-    fn binary(&mut self, op: BinaryOperator, left: Handle<Expression>, right: u32) -> Handle<Expression> {
+    fn binary(&mut self, op: BinaryOperator, left: Value, right: u32) -> Value {
         let right = self.number(right);
         self.append(Expression::Binary { op, left, right })
     }
 
     /// The local invocation index.
-    fn item(&mut self) -> Handle<Expression> {
+    fn item(&mut self) -> Value {
         let (argument, member) = self.index;
         let argument = Expression::FunctionArgument(argument);
         // Writers declare an argument once per expression for it, so reuse an existing one.
@@ -94,7 +95,7 @@ impl Fill<'_> {
     }
 
     /// Fills the target of a pointer, using all invocations.
-    fn variable(&mut self, pointer: Handle<Expression>, ty: Handle<Type>) {
+    fn variable(&mut self, pointer: Value, ty: Handle<Type>) {
         match self.module.types[ty].inner.clone() {
             TypeInner::Array { .. } => {
                 let (lengths, element) = dimensions(self.module, ty);
@@ -130,12 +131,7 @@ impl Fill<'_> {
     }
 
     /// An element of nested arrays, by its flat index.
-    fn element(
-        &mut self,
-        mut pointer: Handle<Expression>,
-        number: Handle<Expression>,
-        lengths: &[u32],
-    ) -> Handle<Expression> {
+    fn element(&mut self, mut pointer: Value, number: Value, lengths: &[u32]) -> Value {
         let mut stride: u32 = lengths.iter().product();
         for (place, &length) in lengths.iter().enumerate() {
             stride /= length.max(1);
@@ -152,7 +148,7 @@ impl Fill<'_> {
     }
 
     /// Stores zero, using one invocation.
-    fn zero(&mut self, pointer: Handle<Expression>, ty: Handle<Type>) {
+    fn zero(&mut self, pointer: Value, ty: Handle<Type>) {
         match self.module.types[ty].inner.clone() {
             TypeInner::Atomic(scalar) => {
                 if let Some(zero) = Literal::zero(scalar) {
@@ -199,11 +195,7 @@ impl Fill<'_> {
     }
 
     /// `for (var i = first; i < end; i += step) { … }`; a branch if that suffices.
-    fn counted(
-        &mut self,
-        (first, end, step): (Handle<Expression>, u32, u32),
-        write: &mut dyn FnMut(&mut Self, Handle<Expression>),
-    ) {
+    fn counted(&mut self, (first, end, step): (Value, u32, u32), write: &mut dyn FnMut(&mut Self, Value)) {
         // Every `first` is below `step`.
         if end <= step {
             let condition = self.binary(BinaryOperator::Less, first, end);

@@ -34,16 +34,17 @@ mod memory;
 mod tests;
 mod walk;
 
-use naga::{AddressSpace, GlobalVariable, Handle};
+use naga::AddressSpace;
 use runtime_core::Result;
 
+use crate::ir::Global;
 use crate::program::Program;
 
 /// The work-group variables that an entry point may read before they are written.
 ///
 /// C for the host zeroes them even if the author opts out: reading indeterminate memory would be undefined
 /// behaviour, so that a value might pass its check and then be used as another one.
-pub(crate) fn must_zero(program: &Program, entry: usize) -> Vec<Handle<GlobalVariable>> {
+pub(crate) fn must_zero(program: &Program, entry: usize) -> Vec<Global> {
     let info = program.info.get_entry_point(entry);
     let variables = program.module.global_variables.iter();
     let used: Vec<_> = variables

@@ -5,9 +5,7 @@ use std::ops::Range;
 
 use naga::proc::IndexableLength;
 use naga::valid::{FunctionInfo, ModuleInfo};
-use naga::{
-    Barrier, Block, Expression, Function, GlobalVariable, Handle, Literal, Module, Statement, Type, TypeInner,
-};
+use naga::{Barrier, Block, Expression, Function, Handle, Literal, Module, Statement, Type, TypeInner};
 
 use super::activation::{Activations, Scope};
 use super::column::{Column, Kind};
@@ -15,6 +13,7 @@ use super::constant_loops::Loop;
 use super::memory::{FIRST, Memory};
 use crate::ir::blocks::{self, Skip};
 use crate::ir::variables::{Root, array_of, assigned_by, root};
+use crate::ir::{Global, Value};
 use crate::program::Program;
 
 /// Variables with more elements are not analysed.
@@ -29,11 +28,7 @@ const OUTSIDE: u32 = u32::MAX;
 const MAX_CALL_DEPTH: u32 = 8;
 
 /// The variables among `used` that an entry point may read before it writes them.
-pub(super) fn read_first(
-    program: &Program,
-    entry: usize,
-    used: &[Handle<GlobalVariable>],
-) -> Vec<Handle<GlobalVariable>> {
+pub(super) fn read_first(program: &Program, entry: usize, used: &[Global]) -> Vec<Global> {
     let module = &program.module;
     let point = &module.entry_points[entry];
     let group_size = point.workgroup_size;
@@ -85,7 +80,7 @@ pub(super) fn dimensions(module: &Module, mut ty: Handle<Type>) -> (Vec<u32>, Ha
 
 /// A variable under analysis.
 struct Tracked {
-    variable: Handle<GlobalVariable>,
+    variable: Global,
     lengths: Vec<usize>,
 }
 
@@ -202,7 +197,7 @@ impl<'a> Walk<'a> {
     fn branch(
         &mut self,
         scope: &mut Scope<'a>,
-        condition: Handle<Expression>,
+        condition: Value,
         [accept, reject]: [&'a Block; 2],
         active: &Activations,
         state: &mut State,
@@ -274,7 +269,7 @@ impl<'a> Walk<'a> {
         &mut self,
         scope: &mut Scope<'a>,
         called: Handle<Function>,
-        arguments: &'a [Handle<Expression>],
+        arguments: &'a [Value],
         active: &Activations,
         state: &mut State,
     ) {
@@ -301,11 +296,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The tracked variable that a pointer leads into, and the accesses on the way, outermost first.
-    fn chain(
-        &self,
-        function: &Function,
-        mut pointer: Handle<Expression>,
-    ) -> Option<(usize, Vec<Handle<Expression>>)> {
+    fn chain(&self, function: &Function, mut pointer: Value) -> Option<(usize, Vec<Value>)> {
         let Root::Global(variable) = root(function, pointer) else { return None };
         let number = self.tracked.iter().position(|tracked| tracked.variable == variable)?;
         let mut accesses = Vec::new();
@@ -324,7 +315,7 @@ impl<'a> Walk<'a> {
         &self,
         scope: &Scope<'a>,
         active: &Activations,
-        (number, accesses): (usize, &[Handle<Expression>]),
+        (number, accesses): (usize, &[Value]),
     ) -> Option<Elements> {
         let lengths = &self.tracked[number].lengths;
         let mut count = lengths.iter().product::<usize>();
@@ -348,13 +339,7 @@ impl<'a> Walk<'a> {
         scope.spend(work).then_some(Elements { places, count })
     }
 
-    fn read(
-        &mut self,
-        scope: &Scope<'a>,
-        pointer: Handle<Expression>,
-        active: &Activations,
-        state: &mut State,
-    ) {
+    fn read(&mut self, scope: &Scope<'a>, pointer: Value, active: &Activations, state: &mut State) {
         let Some((number, accesses)) = self.chain(scope.function, pointer) else { return };
         let Some(memory) = state[number].as_ref().filter(|memory| !memory.is_whole()) else { return };
         if self.found[number] {
@@ -375,13 +360,7 @@ impl<'a> Walk<'a> {
         self.found[number] = !fine;
     }
 
-    fn write(
-        &mut self,
-        scope: &Scope<'a>,
-        pointer: Handle<Expression>,
-        active: &Activations,
-        state: &mut State,
-    ) {
+    fn write(&mut self, scope: &Scope<'a>, pointer: Value, active: &Activations, state: &mut State) {
         let Some((number, accesses)) = self.chain(scope.function, pointer) else { return };
         let is_part = accesses.len() > self.tracked[number].lengths.len();
         let Some(memory) = state[number].as_mut().filter(|memory| !memory.is_whole()) else { return };

@@ -2,10 +2,7 @@
 
 use std::fmt::Write as _;
 
-use naga::{
-    AddressSpace, Expression, FastHashMap, Function, GlobalVariable, Handle, Module, Span, Statement,
-    SwitchValue, TypeInner,
-};
+use naga::{AddressSpace, FastHashMap, Function, Module, Span, Statement, SwitchValue, TypeInner};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::environment::{HostEnvironment, LaneArrays, Part};
@@ -16,6 +13,7 @@ use super::schedule::{Form, Schedule};
 use super::verify::{Rejected, verify};
 use crate::analysis::private_memory::{self, debug_frame_bytes};
 use crate::analysis::proof::FunctionContext;
+use crate::ir::{Global, Local, Value};
 use crate::print::c::REJECTED;
 use crate::print::c::invocation::plan::Plan;
 use crate::print::c::invocation::statement::{Printer, case_label};
@@ -41,11 +39,11 @@ pub(super) struct Entry<'w, 'a, 'p> {
     pub(super) steps: &'p Steps,
     pub(super) schedule: &'p Schedule,
     /// By variable: its arrays over the invocations.
-    pub(super) variables: FastHashMap<Handle<naga::LocalVariable>, LaneArrays>,
+    pub(super) variables: FastHashMap<Local, LaneArrays>,
     /// Names of the uniform values that invocations compute for the group.
-    pub(super) agreed: FastHashMap<Handle<Expression>, String>,
+    pub(super) uniform_values: FastHashMap<Value, String>,
     /// By variable carried through the loops of the current row: its arrays.
-    pub(super) carried: FastHashMap<Handle<naga::LocalVariable>, LaneArrays>,
+    pub(super) carried: FastHashMap<Local, LaneArrays>,
     /// Width of the rows being printed, in invocations.
     pub(super) width: u32,
     /// The label at the end of a row.
@@ -68,13 +66,7 @@ pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Resul
     let module = &program.module;
     let point = &module.entry_points[index];
     let function = &point.function;
-    let context = FunctionContext {
-        module,
-        function,
-        info: program.info.get_entry_point(index),
-        group_size: Some(point.workgroup_size),
-        bounds: writer.bounds.entry(index),
-    };
+    let context = writer.bounds.entry(program, index);
     let checks = writer.checks;
     let work_items = program.loops_in(writer.dialect).map(|loops| loops.work_items[index]);
     let counts = work_items.unwrap_or([1; 3]);
@@ -91,7 +83,7 @@ pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Resul
         steps: &schedule.steps,
         schedule: &schedule,
         variables: FastHashMap::default(),
-        agreed: FastHashMap::default(),
+        uniform_values: FastHashMap::default(),
         carried: FastHashMap::default(),
         width: size[0],
         row_end: String::new(),
@@ -205,7 +197,7 @@ impl Entry<'_, '_, '_> {
     }
 
     /// The module variables that the entry point uses.
-    pub(super) fn globals(&self) -> Vec<Handle<GlobalVariable>> {
+    pub(super) fn globals(&self) -> Vec<Global> {
         let info = self.printer.context.info;
         let used = self.module.global_variables.iter().filter(|(variable, _)| !info[*variable].is_empty());
         used.map(|(variable, _)| variable).collect()
@@ -213,11 +205,7 @@ impl Entry<'_, '_, '_> {
 
     /// The parameters of the inner function, its arguments, and the code that unpacks them from the argument
     /// words.
-    fn parameters(
-        &mut self,
-        index: usize,
-        globals: &[Handle<GlobalVariable>],
-    ) -> Result<(String, String, Vec<String>)> {
+    fn parameters(&mut self, index: usize, globals: &[Global]) -> Result<(String, String, Vec<String>)> {
         let interface = self.printer.writer.program.interfaces[index].clone();
         let (mut parameters, mut arguments, mut unpack) = (String::new(), String::new(), Vec::new());
         let writer = &mut *self.printer.writer;
@@ -265,7 +253,7 @@ impl Entry<'_, '_, '_> {
     }
 
     /// Declares workgroup memory and the arrays over the invocations.
-    pub(super) fn arrays(&mut self, globals: &[Handle<GlobalVariable>]) -> Result<()> {
+    pub(super) fn arrays(&mut self, globals: &[Global]) -> Result<()> {
         let items: u32 = self.size.iter().product();
         for &variable in globals {
             let declared = &self.module.global_variables[variable];
@@ -380,11 +368,11 @@ impl Entry<'_, '_, '_> {
                 self.printer.lines.line(&[&type_name, " ", name, ";"]);
             }
         }
-        for &value in &self.storage.agreed {
+        for &value in &self.storage.from_regions {
             let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
             let name = self.printer.plan.fresh(&self.printer.writer.names, "agreed");
             self.line(&[&type_name, " ", &name, " = 0;"]);
-            self.agreed.insert(value, name);
+            self.uniform_values.insert(value, name);
         }
         for (variable, _) in self.function.local_variables.iter() {
             if self.storage.variable(variable) == Storage::Group {
@@ -408,7 +396,7 @@ impl Entry<'_, '_, '_> {
     }
 
     /// Declares a local variable with its initial value.
-    pub(super) fn start(&mut self, variable: Handle<naga::LocalVariable>) -> Result<()> {
+    pub(super) fn start(&mut self, variable: Local) -> Result<()> {
         let declared = &self.function.local_variables[variable];
         let type_name = self.printer.writer.type_name(declared.ty)?;
         let name = self.printer.plan.local(variable).to_owned();
@@ -476,7 +464,7 @@ impl Entry<'_, '_, '_> {
     fn condition(&mut self, condition: Condition) -> Result<String> {
         match condition {
             Condition::Once(value) => self.printer.value(value),
-            Condition::Agreed(value) => Ok(self.agreed[&value].clone()),
+            Condition::FromRegion(value) => Ok(self.uniform_values[&value].clone()),
         }
     }
 
@@ -501,7 +489,7 @@ impl Entry<'_, '_, '_> {
         self.loops.push(label.clone());
         self.steps(body)?;
         self.loops.pop();
-        if continues(body) {
+        if body.iter().any(Step::continues) {
             self.line(&[&label, ":;"]);
         }
         self.steps(continuing)?;
@@ -513,14 +501,4 @@ impl Entry<'_, '_, '_> {
         self.close("}");
         Ok(())
     }
-}
-
-/// Whether steps of a loop have a `continue` for it.
-fn continues(steps: &[Step]) -> bool {
-    steps.iter().any(|step| match step {
-        Step::Continue => true,
-        Step::If { accept, reject, .. } => continues(accept) || continues(reject),
-        Step::Switch { cases, .. } => cases.iter().any(|(_, _, steps)| continues(steps)),
-        _ => false,
-    })
 }

@@ -1,14 +1,12 @@
 //! The spelling of names in a host entry point: at group level, or inside a loop over the invocations.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use naga::{
-    Barrier, Expression, FastHashMap, GlobalVariable, Handle, LocalVariable, Scalar, Span, TypeInner,
-};
+use naga::{Barrier, FastHashMap, Scalar, Span, TypeInner};
 use runtime_core::Result;
 
 use super::schedule::row_facts::AssumedFacts;
+use crate::ir::{Global, Local, Value};
 use crate::print::c::invocation::environment::{self, Environment};
 use crate::print::c::invocation::hoisted_checks::HoistedChecks;
 use crate::print::c::invocation::plan::Plan;
@@ -43,24 +41,20 @@ pub(super) struct HostEnvironment {
     /// The index of the current invocation in the arrays.
     pub(super) lane: String,
     /// Values that are computed once per group.
-    pub(super) uniform: BTreeSet<Handle<Expression>>,
+    pub(super) uniform: BTreeSet<Value>,
     /// Values stored per invocation, with their arrays.
-    pub(super) kept: FastHashMap<Handle<Expression>, LaneArrays>,
+    pub(super) kept: FastHashMap<Value, LaneArrays>,
     /// Large variables that are used in place in their arrays.
-    pub(super) in_place: FastHashMap<Handle<LocalVariable>, String>,
+    pub(super) in_place: FastHashMap<Local, String>,
     /// Expressions that the conditions before them keep in range, so that they need no check.
-    pub(super) placed: BTreeSet<Handle<Expression>>,
+    pub(super) placed: BTreeSet<Value>,
     /// Loops whose range checks are hoisted, by the condition at their head.
-    pub(super) hoisted: BTreeMap<Handle<Expression>, HoistedChecks>,
+    pub(super) hoisted: BTreeMap<Value, HoistedChecks>,
     /// The facts that the current copy of the loop relies on.
     pub(super) assumed: AssumedFacts,
 }
 
-impl HostEnvironment {
-    fn shared(&self, expression: Handle<Expression>) -> bool {
-        self.uniform.contains(&expression)
-    }
-}
+impl HostEnvironment {}
 
 impl LaneArrays {
     /// The expression that reads one invocation's value.
@@ -121,38 +115,22 @@ impl LaneArrays {
 }
 
 impl Environment for HostEnvironment {
-    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> environment::VariableRef<'a> {
+    fn local<'a>(&'a self, plan: &'a Plan, variable: Local) -> environment::VariableRef<'a> {
         let text = match self.in_place.get(&variable) {
-            Some(array) => Cow::Owned([array, "[", &self.lane, "]"].concat()),
-            None => Cow::Borrowed(plan.local(variable)),
+            Some(array) => [array, "[", &self.lane, "]"].concat().into(),
+            None => plan.local(variable).into(),
         };
         environment::VariableRef { text, pointer: false }
     }
 
-    fn global<'a>(
-        &'a self,
-        writer: &'a Writer<'_>,
-        variable: Handle<GlobalVariable>,
-    ) -> environment::VariableRef<'a> {
+    fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Global) -> environment::VariableRef<'a> {
         let pointer =
             matches!(writer.module().global_variables[variable].space, naga::AddressSpace::Storage { .. });
-        environment::VariableRef { text: Cow::Borrowed(writer.names.global(variable)), pointer }
+        environment::VariableRef { text: writer.names.global(variable).into(), pointer }
     }
 
-    fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str> {
-        Cow::Borrowed(writer.names.length(variable))
-    }
-
-    fn argument<'a>(&'a self, plan: &'a Plan, index: u32) -> Cow<'a, str> {
-        Cow::Borrowed(plan.argument(index))
-    }
-
-    fn value<'a>(&'a self, _: Handle<Expression>, name: &'a str) -> Cow<'a, str> {
-        Cow::Borrowed(name)
-    }
-
-    fn define(&self, expression: Handle<Expression>, type_name: &str, name: &str, value: &str) -> String {
-        if self.shared(expression) && self.part == Part::Group {
+    fn define(&self, expression: Value, type_name: &str, name: &str, value: &str) -> String {
+        if self.uniform.contains(&expression) && self.part == Part::Group {
             return [name, " = ", value, ";"].concat();
         }
         let mut text = ["const ", type_name, " ", name, " = ", value, ";"].concat();
@@ -174,30 +152,30 @@ impl Environment for HostEnvironment {
         Ok(String::new())
     }
 
-    fn known(&self, expression: Handle<Expression>) -> Option<&str> {
+    fn known(&self, expression: Value) -> Option<&str> {
         self.assumed.conditions.get(&expression).copied()
     }
 
-    fn moved(&self, access: Handle<Expression>) -> Option<&str> {
-        self.assumed.moved.get(&access).map(String::as_str)
+    fn redirected(&self, access: Value) -> Option<&str> {
+        self.assumed.redirected.get(&access).map(String::as_str)
     }
 
-    fn is_ahead(&self, expression: Handle<Expression>) -> bool {
+    fn is_ahead(&self, expression: Value) -> bool {
         self.part == Part::Row || !self.placed.contains(&expression)
     }
 
-    fn hoisted(&self, condition: Handle<Expression>) -> Option<HoistedChecks> {
+    fn hoisted(&self, condition: Value) -> Option<HoistedChecks> {
         self.hoisted.get(&condition).cloned()
     }
 
-    fn prove(&mut self, access: Handle<Expression>, index: Option<String>) {
+    fn prove(&mut self, access: Value, index: Option<String>) {
         match index {
             Some(index) => self.assumed.indices.insert(access, index),
             None => self.assumed.indices.remove(&access),
         };
     }
 
-    fn proven(&self, access: Handle<Expression>) -> Option<&str> {
+    fn proven(&self, access: Value) -> Option<&str> {
         self.assumed.indices.get(&access).map(String::as_str)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use naga::{Handle, LocalVariable, Range, Span, Statement};
+use naga::{Range, Span, Statement};
 use runtime_core::Result;
 
 use super::entry::Entry;
@@ -11,6 +11,7 @@ use super::schedule::regions::{Rows, Step};
 use super::schedule::row_facts::AssumedFacts;
 use super::schedule::row_schedule::leaves;
 use super::schedule::variable_storage::Storage;
+use crate::ir::Local;
 use crate::ir::blocks::Skip;
 
 impl Entry<'_, '_, '_> {
@@ -76,7 +77,7 @@ impl Entry<'_, '_, '_> {
     }
 
     /// Copies loop-carried variables into arrays of the row, which a compiler can keep in registers.
-    fn carry_in(&mut self, carried: &BTreeSet<Handle<LocalVariable>>) -> Result<()> {
+    fn carry_in(&mut self, carried: &BTreeSet<Local>) -> Result<()> {
         let width = self.width;
         let mut copies = Vec::new();
         for &variable in carried {
@@ -119,7 +120,7 @@ impl Entry<'_, '_, '_> {
     }
 
     /// Reads an invocation's variable: `lane` is its index in the group's arrays, `x` in the row's.
-    pub(super) fn read(&self, variable: Handle<LocalVariable>, lane: &str, x: &str) -> String {
+    pub(super) fn read(&self, variable: Local, lane: &str, x: &str) -> String {
         match self.carried.get(&variable) {
             Some(kept) => kept.read(x),
             None => self.variables[&variable].read(lane),
@@ -216,9 +217,9 @@ impl Entry<'_, '_, '_> {
         self.live_in(index)?;
         self.open(if region.skips == Skip::No { "{" } else { "do {" });
         self.printer.block(&region.body)?;
-        for value in &region.agreed {
+        for value in &region.uniform_values {
             let text = self.printer.value(*value)?;
-            let name = self.agreed[value].clone();
+            let name = self.uniform_values[value].clone();
             self.line(&[&name, " = ", &text, ";"]);
         }
         self.close(if region.skips == Skip::No { "}" } else { "} while (0);" });

@@ -11,39 +11,7 @@ use super::schedule::nontemporal_stores::LINE_BYTES;
 
 /// Printed once: `stream_` copies part of a row, `STREAMED_` is the memory size of a launch from which on this
 /// pays off.
-const LIBRARY: &str = "\
-#if defined(__x86_64__)
-#define STREAMED_ (64ULL << 20)
-#define stream_end_() __builtin_ia32_sfence()
-#ifdef __AVX__
-typedef long long wide_ __attribute__((vector_size(32)));
-#define NT_STORE_ __builtin_ia32_movntdq256
-#else
-typedef long long wide_ __attribute__((vector_size(16)));
-#define NT_STORE_ __builtin_ia32_movntdq
-#endif
-#ifdef __clang__
-#undef NT_STORE_
-#define NT_STORE_(to, value) __builtin_nontemporal_store(value, to)
-#endif
-static inline void stream_(void *to, const void *from, long bytes)
-{
-    if ((__UINTPTR_TYPE__)to % sizeof(wide_) != 0) {
-        __builtin_memcpy(to, from, (unsigned long)bytes);
-        return;
-    }
-    for (long at = 0; at < bytes; at += (long)sizeof(wide_)) {
-        wide_ value;
-        __builtin_memcpy(&value, (const char *)from + at, sizeof value);
-        NT_STORE_((wide_ *)((char *)to + at), value);
-    }
-}
-#else
-#define STREAMED_ (~0ULL)
-#define stream_end_() ((void)0)
-#define stream_(to, from, bytes) __builtin_memcpy(to, from, bytes)
-#endif
-";
+const LIBRARY: &str = include_str!("nontemporal_stores.c");
 
 /// Elements per part, few enough for a compiler to keep in registers.
 const PART: u32 = 64;
@@ -76,14 +44,14 @@ impl Entry<'_, '_, '_> {
             let row = self.printer.plan.fresh(&self.printer.writer.names, &format!("{tensor}_row"));
             self.line(&format_args!("{type_name} {row}[{part}] __attribute__((aligned({LINE_BYTES})));"));
             let assumed = &mut self.printer.environment.assumed;
-            let first = assumed.firsts.get(&stream.access).cloned().unwrap_or_default();
+            let first = assumed.first_indices.get(&stream.access).cloned().unwrap_or_default();
             copies.push(format!("stream_({tensor} + {first} + part_, {row}, sizeof {row});"));
-            assumed.moved.insert(stream.access, format!("{row}[x_ - part_]"));
+            assumed.redirected.insert(stream.access, format!("{row}[x_ - part_]"));
         }
         self.copy(index, &format!("for (int x_ = part_; x_ < part_ + {part}; x_++) {{"))?;
         copies.iter().for_each(|copy| self.line(copy));
         self.close("}");
-        self.printer.environment.assumed.moved.clear();
+        self.printer.environment.assumed.redirected.clear();
         self.printer.lines.reopen("} else {");
         self.copy(index, open)?;
         self.close("}");

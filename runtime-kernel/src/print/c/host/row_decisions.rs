@@ -1,13 +1,14 @@
 //! Prints the code in front of a row's loops that decides whether the facts of its schedule hold in this row.
 
 use naga::proc::IndexableLength;
-use naga::{BinaryOperator as Op, Expression, FastHashMap, Handle, Range, Span, Statement, TypeInner};
+use naga::{BinaryOperator as Op, Expression, FastHashMap, Range, Span, Statement, TypeInner};
 use runtime_core::Result;
 
 use super::entry::Entry;
 use super::environment::Part;
 use super::schedule::row_facts::{AssumedFacts, Comparison, Linear, RowFacts};
 use crate::analysis::proof::range;
+use crate::ir::Value;
 use crate::print::c::form::level;
 
 /// By text of a value: its name at the first invocation of the row.
@@ -40,21 +41,21 @@ impl Entry<'_, '_, '_> {
             self.printer.statement(&emit, Span::UNDEFINED)?;
         }
         self.line(if storage.masked { "int fast_ = gone_ == 0;" } else { "int fast_ = 1;" });
-        let mut firsts = FastHashMap::default();
+        let mut first_indices = FastHashMap::default();
         let mut assumed = AssumedFacts::default();
-        let (from, last) = self.bounds(row_facts, &mut firsts, &mut assumed)?;
+        let (from, last) = self.bounds(row_facts, &mut first_indices, &mut assumed)?;
         let mut conditions = Vec::new();
         for fact in &row_facts.facts {
-            let text = self.fact(fact, &mut firsts, (&from, &last))?;
+            let text = self.fact(fact, &mut first_indices, (&from, &last))?;
             conditions.extend(text);
             assumed.conditions.insert(fact.handle, if fact.expected { "1" } else { "0" });
         }
         for (&access, &index) in &row_facts.accesses {
-            let first = self.first(index, &mut firsts)?;
+            let first = self.first(index, &mut first_indices)?;
             let length = self.length(access)?;
             conditions.extend(self.in_range(index, &first, &length, (&from, &last)));
             assumed.indices.insert(access, self.along(&first, index.slope, "x_"));
-            assumed.firsts.insert(access, first);
+            assumed.first_indices.insert(access, first);
         }
         conditions.sort();
         conditions.dedup();
@@ -70,7 +71,7 @@ impl Entry<'_, '_, '_> {
     fn bounds(
         &mut self,
         row_facts: &RowFacts,
-        firsts: &mut Firsts,
+        first_indices: &mut Firsts,
         assumed: &mut AssumedFacts,
     ) -> Result<(String, String)> {
         let sx = self.width;
@@ -79,7 +80,8 @@ impl Entry<'_, '_, '_> {
         }
         self.line(&format_args!("{} low_ = 0, high_ = {sx};", self.long()));
         for bound in &row_facts.bounds {
-            let (left, right) = (self.first(bound.left, firsts)?, self.first(bound.right, firsts)?);
+            let (left, right) =
+                (self.first(bound.left, first_indices)?, self.first(bound.right, first_indices)?);
             self.bound(bound, &left, &right);
             assumed.conditions.insert(bound.handle, if bound.expected { "1" } else { "0" });
         }
@@ -121,10 +123,10 @@ impl Entry<'_, '_, '_> {
     fn fact(
         &mut self,
         fact: &Comparison,
-        firsts: &mut Firsts,
+        first_indices: &mut Firsts,
         (from, last): (&str, &str),
     ) -> Result<Vec<String>> {
-        let (left, right) = (self.first(fact.left, firsts)?, self.first(fact.right, firsts)?);
+        let (left, right) = (self.first(fact.left, first_indices)?, self.first(fact.right, first_indices)?);
         let mut conditions = Vec::new();
         for (side, linear) in [(&left, fact.left), (&right, fact.right)] {
             // A growing side is greatest at the end; a falling one is least there.
@@ -158,19 +160,19 @@ impl Entry<'_, '_, '_> {
     }
 
     /// The name of a value at the first invocation of the row, in 64 bits.
-    fn first(&mut self, linear: Linear, firsts: &mut Firsts) -> Result<String> {
+    fn first(&mut self, linear: Linear, first_indices: &mut Firsts) -> Result<String> {
         let text = self.printer.operand(linear.value, level::UNARY)?;
-        if let Some(name) = firsts.get(&text) {
+        if let Some(name) = first_indices.get(&text) {
             return Ok(name.clone());
         }
-        let name = format!("first_{}_", firsts.len());
+        let name = format!("first_{}_", first_indices.len());
         self.line(&["const ", self.long(), " ", &name, " = (", self.long(), ")", &text, ";"]);
-        firsts.insert(text, name.clone());
+        first_indices.insert(text, name.clone());
         Ok(name)
     }
 
     /// The length of the array that an access indexes.
-    fn length(&self, access: Handle<Expression>) -> Result<String> {
+    fn length(&self, access: Value) -> Result<String> {
         let context = self.printer.context;
         let Expression::Access { base, .. } = self.function.expressions[access] else {
             return Ok("0".to_owned());

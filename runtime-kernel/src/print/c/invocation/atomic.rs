@@ -1,10 +1,11 @@
 //! Atomic operations, with relaxed ordering as in WGSL.
 
-use naga::{AddressSpace, AtomicFunction, Expression, Handle, Scalar, ScalarKind, Span};
+use naga::{AddressSpace, AtomicFunction, Scalar, ScalarKind, Span};
 use runtime_core::Result;
 
 use super::environment::Environment;
 use super::statement::Printer;
+use crate::ir::Value;
 use crate::print::c::form::level;
 use crate::print::c::library::integer::unsigned;
 use crate::print::c::library::vector::Shape;
@@ -45,9 +46,9 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// A read-modify-write operation.
     pub(crate) fn atomic(
         &mut self,
-        pointer: Handle<Expression>,
-        (function, value): (AtomicFunction, Handle<Expression>),
-        result: Option<Handle<Expression>>,
+        pointer: Value,
+        (function, value): (AtomicFunction, Value),
+        result: Option<Value>,
         span: Span,
     ) -> Result<()> {
         let place = self.place(pointer)?;
@@ -82,22 +83,15 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// The result structure of a compare-exchange: the old value, and whether it was equal.
-    fn exchanged(
-        &mut self,
-        result: Handle<Expression>,
-        scalar: Scalar,
-        old: &str,
-        compare: &str,
-    ) -> Result<()> {
+    fn exchanged(&mut self, result: Value, scalar: Scalar, old: &str, compare: &str) -> Result<()> {
         let name = self.plan.fresh(&self.writer.names, "old");
         self.lines.line(&["const ", scalar_name(scalar), " ", &name, " = ", old, ";"]);
         let type_name = self.writer.resolved_name(&self.context.info[result].ty, self.span(result))?;
-        let mut text = self.writer.dialect.construct(&type_name);
-        text.truncate(text.len() - 1);
         let Some(ty) = self.context.info[result].ty.handle() else {
             return Err(self.unsupported("this compare-exchange", result));
         };
-        text.push_str(&self.writer.composed(ty, vec![name.clone(), format!("{name} == {compare}")])?);
+        let parts = self.writer.composed(ty, vec![name.clone(), format!("{name} == {compare}")])?;
+        let text = self.writer.dialect.compound(&type_name, &parts);
         self.define(result, &text)
     }
 }

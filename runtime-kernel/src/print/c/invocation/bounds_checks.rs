@@ -1,8 +1,20 @@
 //! Bounds checks of the C dialects: the condition under which an index is in range, and the index itself.
 //!
-//! For SPIR-V, `transform/bounds_checks` inserts the checks into the module.
+//! For SPIR-V, `transform/bounds_checks` inserts the checks into the module. It does not serve C, which would lose three
+//! things that a module cannot say:
+//!
+//! - a checked load is an expression, `i < n ? x[i] : 0`, or on CUDA one predicated instruction; in a module it is a
+//!   branch around a load into a variable, which ends the loads that a compiler issues together;
+//! - the unchecked variant is the same body with a flag, `in_range || i < n` (`unchecked_variant`); in a module the body
+//!   is there twice;
+//! - on the host, a row of invocations or a loop drops its checks where its first and last index are in range
+//!   (`hoisted_checks`, `host/row_decisions`), so that it becomes vector instructions. The schedule decides that from
+//!   accesses; branches that are already there would be control flow of each invocation.
+//!
+//! Of the 23 kernels in `kernels/`, the text printed from checked modules is half as long again for CUDA and twice as long for
+//! the host, with twice as many branches (209 for 102) and two and a half times as many (1393 for 566).
 
-use naga::{Expression, Handle, Scalar, ScalarKind, TypeInner};
+use naga::{Scalar, ScalarKind, TypeInner};
 use runtime_core::Result;
 
 use super::assertion::quoted;
@@ -10,6 +22,7 @@ use super::environment::Environment;
 use super::place::Place;
 use super::statement::Printer;
 use crate::analysis::proof::range::{self, Element, Limit};
+use crate::ir::Value;
 use crate::print::c::form::level;
 use crate::print::c::library::integer::unsigned;
 use crate::program::Checks;
@@ -48,10 +61,10 @@ impl<E: Environment> Printer<'_, '_, E> {
         Ok(if narrow && runtime { Checked::AsUnsigned } else { Checked::AsItIs })
     }
 
-    pub(crate) fn limit_text(&self, limit: Limit, base: Handle<Expression>) -> Result<String> {
+    pub(crate) fn limit_text(&self, limit: Limit, base: Value) -> Result<String> {
         match limit {
             Limit::Constant(length) => Ok(format!("{length}u")),
-            Limit::Runtime(Some(variable)) => Ok(self.environment.length(self.writer, variable).into_owned()),
+            Limit::Runtime(Some(variable)) => Ok(self.writer.names.length(variable).to_owned()),
             Limit::Runtime(None) => Err(self.unsupported("a pointer to a runtime-sized array", base)),
         }
     }
@@ -69,7 +82,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// An index as an unsigned number of its own width, so that one comparison also rejects negative numbers.
-    pub(super) fn unsigned(&mut self, index: Handle<Expression>) -> Result<String> {
+    pub(super) fn unsigned(&mut self, index: Value) -> Result<String> {
         match *self.context.inner(index) {
             TypeInner::Scalar(signed @ Scalar { kind: ScalarKind::Sint, .. }) => {
                 let cast = self.writer.scalar(unsigned(signed))?;

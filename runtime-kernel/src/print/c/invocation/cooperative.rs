@@ -1,23 +1,20 @@
 //! Loads, stores and products of cooperative matrices.
 
-use naga::{AddressSpace, CooperativeData, Expression, Handle, TypeInner};
+use naga::{AddressSpace, CooperativeData, TypeInner};
 use runtime_core::Result;
 
 use super::environment::Environment;
 use super::statement::Printer;
 use crate::analysis::proof::range::{self, Element};
 use crate::analysis::proof::tile;
+use crate::ir::Value;
 use crate::ir::cooperative::Rows;
 use crate::print::c::form::level;
 use crate::print::c::library::cooperative::TileAccess;
 
 impl<E: Environment> Printer<'_, '_, E> {
     /// The load of a matrix.
-    pub(super) fn cooperative_load(
-        &mut self,
-        load: Handle<Expression>,
-        data: CooperativeData,
-    ) -> Result<String> {
+    pub(super) fn cooperative_load(&mut self, load: Value, data: CooperativeData) -> Result<String> {
         let access = self.tile_access(data);
         let function = self.writer.cooperative_load(self.context.inner(load), access, self.span(load))?;
         let place = self.cooperative_place(data)?;
@@ -25,11 +22,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// The statement that stores a matrix.
-    pub(super) fn cooperative_store(
-        &mut self,
-        target: Handle<Expression>,
-        data: CooperativeData,
-    ) -> Result<()> {
+    pub(super) fn cooperative_store(&mut self, target: Value, data: CooperativeData) -> Result<()> {
         let (access, span) = (self.tile_access(data), self.span(data.pointer));
         let function = self.writer.cooperative_store(self.context.inner(target), access, span)?;
         let (matrix, place) = (self.value(target)?, self.cooperative_place(data)?);
@@ -38,7 +31,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// The product of two matrices plus a third.
-    pub(super) fn cooperative_multiply_add(&mut self, operands: [Handle<Expression>; 3]) -> Result<String> {
+    pub(super) fn cooperative_multiply_add(&mut self, operands: [Value; 3]) -> Result<String> {
         let types = operands.map(|operand| self.context.inner(operand));
         let function = self.writer.cooperative_multiply_add(types, self.span(operands[0]))?;
         let [a, b, c] = [self.value(operands[0])?, self.value(operands[1])?, self.value(operands[2])?];

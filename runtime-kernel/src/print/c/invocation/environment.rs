@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use naga::{AddressSpace, Barrier, Expression, GlobalVariable, Handle, LocalVariable, Span};
+use naga::{AddressSpace, Barrier, Span};
 use runtime_core::Result;
 
 use super::hoisted_checks::HoistedChecks;
 use super::plan::Plan;
+use crate::ir::{Global, Local, Value};
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 
@@ -22,22 +23,15 @@ pub(crate) struct VariableRef<'a> {
 /// How the names in a function are spelled at the place being printed.
 pub(crate) trait Environment {
     /// Where a local variable is.
-    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> VariableRef<'a>;
+    fn local<'a>(&'a self, plan: &'a Plan, variable: Local) -> VariableRef<'a> {
+        VariableRef { text: plan.local(variable).into(), pointer: false }
+    }
 
     /// A module variable: a storage buffer by pointer, a workgroup, private or immediate variable either way.
-    fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> VariableRef<'a>;
-
-    /// The length, a `u32`, of a storage buffer's runtime-sized array.
-    fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str>;
-
-    /// An argument of the function; for an entry point, a built-in value or a structure of them.
-    fn argument<'a>(&'a self, plan: &'a Plan, index: u32) -> Cow<'a, str>;
-
-    /// Reads the named value of `expression`, which is called `name`.
-    fn value<'a>(&'a self, expression: Handle<Expression>, name: &'a str) -> Cow<'a, str>;
+    fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Global) -> VariableRef<'a>;
 
     /// The statement that defines the named value of `expression`, of type `type_name`, as `value`.
-    fn define(&self, expression: Handle<Expression>, type_name: &str, name: &str, value: &str) -> String;
+    fn define(&self, expression: Value, type_name: &str, name: &str, value: &str) -> String;
 
     /// The statement that ends this invocation.
     fn leave(&self, value: Option<&str>) -> String;
@@ -49,31 +43,31 @@ pub(crate) trait Environment {
     fn barrier(&self, writer: &mut Writer<'_>, barrier: Barrier, span: Span) -> Result<String>;
 
     /// The text of a condition whose value is known here.
-    fn known(&self, _: Handle<Expression>) -> Option<&str> {
+    fn known(&self, _: Value) -> Option<&str> {
         None
     }
 
     /// The lvalue that replaces an access here.
-    fn moved(&self, _: Handle<Expression>) -> Option<&str> {
+    fn redirected(&self, _: Value) -> Option<&str> {
         None
     }
 
     /// Whether an expression is evaluated ahead of conditions that precede it in the program, so that what they
     /// imply about its operands must not be used.
-    fn is_ahead(&self, _: Handle<Expression>) -> bool {
+    fn is_ahead(&self, _: Value) -> bool {
         false
     }
 
     /// The hoisted checks of the loop with this condition at its head, if it has any.
-    fn hoisted(&self, _: Handle<Expression>) -> Option<HoistedChecks> {
+    fn hoisted(&self, _: Value) -> Option<HoistedChecks> {
         None
     }
 
     /// Records the index of an access as proven in range from here on, or withdraws that with `None`.
-    fn prove(&mut self, _: Handle<Expression>, _: Option<String>) {}
+    fn prove(&mut self, _: Value, _: Option<String>) {}
 
     /// The index of an access (`Access` or `AccessIndex`) that is proven in range here.
-    fn proven(&self, _: Handle<Expression>) -> Option<&str> {
+    fn proven(&self, _: Value) -> Option<&str> {
         None
     }
 }
@@ -87,11 +81,7 @@ pub(crate) struct Plain {
 }
 
 impl Environment for Plain {
-    fn local<'a>(&'a self, plan: &'a Plan, variable: Handle<LocalVariable>) -> VariableRef<'a> {
-        VariableRef { text: plan.local(variable).into(), pointer: false }
-    }
-
-    fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> VariableRef<'a> {
+    fn global<'a>(&'a self, writer: &'a Writer<'_>, variable: Global) -> VariableRef<'a> {
         let pointer = match writer.module().global_variables[variable].space {
             AddressSpace::Storage { .. } => true,
             AddressSpace::Immediate => false,
@@ -100,19 +90,7 @@ impl Environment for Plain {
         VariableRef { text: writer.names.global(variable).into(), pointer }
     }
 
-    fn length<'a>(&'a self, writer: &'a Writer<'_>, variable: Handle<GlobalVariable>) -> Cow<'a, str> {
-        writer.names.length(variable).into()
-    }
-
-    fn argument<'a>(&'a self, plan: &'a Plan, index: u32) -> Cow<'a, str> {
-        plan.argument(index).into()
-    }
-
-    fn value<'a>(&'a self, _: Handle<Expression>, name: &'a str) -> Cow<'a, str> {
-        name.into()
-    }
-
-    fn define(&self, _: Handle<Expression>, type_name: &str, name: &str, value: &str) -> String {
+    fn define(&self, _: Value, type_name: &str, name: &str, value: &str) -> String {
         ["const ", type_name, " ", name, " = ", value, ";"].concat()
     }
 

@@ -1,6 +1,6 @@
 //! Prints expressions.
 
-use naga::{BinaryOperator, Expression, Handle, Literal, RelationalFunction, Scalar, Span, TypeInner};
+use naga::{BinaryOperator, Expression, Literal, RelationalFunction, Scalar, Span, TypeInner};
 use runtime_core::{Error, Result};
 
 use super::environment::Environment;
@@ -8,6 +8,7 @@ use super::operator::Right;
 use super::statement::Printer;
 use crate::analysis::proof::bounds::Scope;
 use crate::analysis::proof::range::{self, Element};
+use crate::ir::Value;
 use crate::ir::half_bits::{Direction, HalfBits};
 use crate::print::c::form::{Form, level};
 use crate::print::c::library::vector::Shape;
@@ -19,37 +20,32 @@ pub(super) const USUAL_LENGTH: usize = 48;
 
 impl<E: Environment> Printer<'_, '_, E> {
     /// An expression as an initialiser or argument.
-    pub(crate) fn value(&mut self, expression: Handle<Expression>) -> Result<String> {
+    pub(crate) fn value(&mut self, expression: Value) -> Result<String> {
         self.operand(expression, level::ANY)
     }
 
     /// An expression, parenthesised unless its precedence is at least `at_least`.
-    pub(crate) fn operand(&mut self, expression: Handle<Expression>, at_least: u8) -> Result<String> {
+    pub(crate) fn operand(&mut self, expression: Value, at_least: u8) -> Result<String> {
         let mut text = String::with_capacity(USUAL_LENGTH);
         self.put(&mut text, expression, at_least)?;
         Ok(text)
     }
 
     /// Appends an expression, by its name if it has one.
-    fn put(&mut self, out: &mut String, expression: Handle<Expression>, at_least: u8) -> Result<()> {
+    fn put(&mut self, out: &mut String, expression: Value, at_least: u8) -> Result<()> {
         if let Some(text) = self.environment.known(expression) {
             out.push_str(text);
             return Ok(());
         }
         if let Some(name) = self.plan.value(expression) {
-            out.push_str(&self.environment.value(expression, name));
+            out.push_str(name);
             return Ok(());
         }
         self.put_unnamed(out, expression, at_least)
     }
 
     /// Appends the computation of an expression.
-    pub(crate) fn put_unnamed(
-        &mut self,
-        out: &mut String,
-        expression: Handle<Expression>,
-        at_least: u8,
-    ) -> Result<()> {
+    pub(crate) fn put_unnamed(&mut self, out: &mut String, expression: Value, at_least: u8) -> Result<()> {
         let (function, span) = (self.context.function, self.span(expression));
         if let Some(bits) = self.half_bits(expression) {
             let form = self.writer.half_bits_cast(bits.direction)?;
@@ -103,7 +99,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// A conversion between a word and two `f16` whose value in between is printed nowhere else.
-    fn half_bits(&self, expression: Handle<Expression>) -> Option<HalfBits> {
+    fn half_bits(&self, expression: Value) -> Option<HalfBits> {
         let bits = HalfBits::of(self.context.function, expression)?;
         let pair = if bits.direction == Direction::FromWord { expression } else { bits.operand };
         let is_f16 = self.context.inner(pair).scalar() == Some(Scalar::F16);
@@ -113,7 +109,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// Expressions other than operations on operands, with their precedence.
-    fn simple(&mut self, expression: Handle<Expression>) -> Result<(String, u8)> {
+    fn simple(&mut self, expression: Value) -> Result<(String, u8)> {
         let resolution = &self.context.info[expression].ty;
         if !self.context.is_pointer(expression)
             && let Some(element) = Element::of(self.context.function, expression)
@@ -129,9 +125,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             | Expression::AccessIndex { .. }
             | Expression::GlobalVariable(_)
             | Expression::LocalVariable(_) => self.address(expression),
-            Expression::FunctionArgument(index) => {
-                Ok((self.environment.argument(&self.plan, index).into_owned(), level::PRIMARY))
-            }
+            Expression::FunctionArgument(index) => Ok((self.plan.argument(index).to_owned(), level::PRIMARY)),
             Expression::Load { pointer } => match self.context.function.expressions[pointer] {
                 Expression::LocalVariable(variable) if self.flags.contains_key(&variable) => {
                     Ok(self.flags[&variable].clone())
@@ -139,9 +133,7 @@ impl<E: Environment> Printer<'_, '_, E> {
                 _ => self.load(pointer, resolution),
             },
             Expression::ArrayLength(array) => match range::root(self.context, array) {
-                Some(variable) => {
-                    Ok((self.environment.length(self.writer, variable).into_owned(), level::PRIMARY))
-                }
+                Some(variable) => Ok((self.writer.names.length(variable).to_owned(), level::PRIMARY)),
                 None => Err(self.unsupported("the length of this array", expression)),
             },
             Expression::CooperativeLoad { data, .. } => {
@@ -155,7 +147,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// A pointer as a function argument.
-    fn address(&mut self, pointer: Handle<Expression>) -> Result<(String, u8)> {
+    fn address(&mut self, pointer: Value) -> Result<(String, u8)> {
         let outer = std::mem::replace(&mut self.addressing, true);
         let place = self.place(pointer);
         self.addressing = outer;
@@ -167,13 +159,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// Appends an operation on operands.
-    fn put_form(
-        &mut self,
-        out: &mut String,
-        form: &Form,
-        operands: &[Handle<Expression>],
-        at_least: u8,
-    ) -> Result<()> {
+    fn put_form(&mut self, out: &mut String, form: &Form, operands: &[Value], at_least: u8) -> Result<()> {
         if *form == Form::Same {
             return self.put(out, operands[0], at_least);
         }
@@ -200,7 +186,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     fn put_select(
         &mut self,
         out: &mut String,
-        [condition, accept, reject]: [Handle<Expression>; 3],
+        [condition, accept, reject]: [Value; 3],
         at_least: u8,
     ) -> Result<()> {
         if let Some(Shape { size: Some(size), .. }) = Shape::of(self.context.inner(condition)) {
@@ -226,7 +212,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         &mut self,
         out: &mut String,
         function: RelationalFunction,
-        argument: Handle<Expression>,
+        argument: Value,
         at_least: u8,
     ) -> Result<()> {
         let word = match function {
@@ -244,7 +230,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// A composite; vectors inside a vector constructor are expanded into components.
-    fn compose(&mut self, expression: Handle<Expression>) -> Result<String> {
+    fn compose(&mut self, expression: Value) -> Result<String> {
         let Expression::Compose { ty, ref components } = self.context.function.expressions[expression] else {
             return Err(self.unsupported("this kind of expression", expression));
         };
@@ -260,15 +246,12 @@ impl<E: Environment> Printer<'_, '_, E> {
             }
         }
         let type_name = self.writer.type_name(ty)?;
-        let mut text = self.writer.dialect.construct(&type_name);
-        // `composed` includes its braces.
-        text.truncate(text.len() - 1);
-        text.push_str(&self.writer.composed(ty, values)?);
-        Ok(text)
+        let parts = self.writer.composed(ty, values)?;
+        Ok(self.writer.dialect.compound(&type_name, &parts))
     }
 
     /// What is known about the right operand of a division or shift.
-    fn known(&self, operator: BinaryOperator, right: Handle<Expression>) -> Right {
+    fn known(&self, operator: BinaryOperator, right: Value) -> Right {
         match operator {
             BinaryOperator::Divide | BinaryOperator::Modulo => {
                 let literal = self.literal_behind(right);
@@ -291,7 +274,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
     }
 
-    fn literal_behind(&self, expression: Handle<Expression>) -> Option<Literal> {
+    fn literal_behind(&self, expression: Value) -> Option<Literal> {
         let module = self.context.module;
         match self.context.function.expressions[expression] {
             Expression::Literal(literal) => Some(literal),
@@ -306,12 +289,12 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// The source location of an expression.
-    pub(crate) fn span(&self, expression: Handle<Expression>) -> Span {
+    pub(crate) fn span(&self, expression: Value) -> Span {
         self.context.function.expressions.get_span(expression)
     }
 
     /// The error for an expression that this language cannot express.
-    pub(crate) fn unsupported(&self, what: &str, expression: Handle<Expression>) -> Error {
+    pub(crate) fn unsupported(&self, what: &str, expression: Value) -> Error {
         self.writer.unsupported(what, self.span(expression))
     }
 }
@@ -333,7 +316,7 @@ impl Writer<'_> {
             let size = shape.size.map_or(0, |size| size as usize);
             let values: Vec<_> =
                 COMPONENTS[..size].iter().map(|part| format!("a.{part} ? b.{part} : c.{part}")).collect();
-            let value = format!("{}{}}}", writer.dialect.construct(&vector), values.join(", "));
+            let value = writer.dialect.made_of(&vector, &values);
             Ok(format!("{vector} {name}({condition} a, {vector} b, {vector} c) {{ return {value}; }}"))
         };
         self.library(format!("{}_select", shape.name()), define).map(Form::call)

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use naga::{Block, Expression, Handle, LocalVariable, MathFunction, Scalar, ScalarKind};
+use naga::{Block, Expression, MathFunction, Scalar, ScalarKind};
 use runtime_core::Result;
 
 use super::environment::Environment;
 use super::statement::Printer;
 use crate::analysis::proof::range;
+use crate::ir::{Local, Value};
 use crate::print::c::form::level;
 use crate::program::Dialect;
 
@@ -17,12 +18,12 @@ use crate::program::Dialect;
 /// and in the last. In 64 bits neither wraps.
 #[derive(Clone, Debug)]
 pub(crate) struct HoistedChecks {
-    pub(crate) counter: Handle<LocalVariable>,
-    pub(crate) limit: Handle<Expression>,
+    pub(crate) counter: Local,
+    pub(crate) limit: Value,
     /// By access: its index.
-    pub(crate) accesses: BTreeMap<Handle<Expression>, Handle<Expression>>,
+    pub(crate) accesses: BTreeMap<Value, Value>,
     /// Named values in the loop that the indices depend on.
-    pub(crate) values: BTreeSet<Handle<Expression>>,
+    pub(crate) values: BTreeSet<Value>,
     /// Set if the loop computes only this.
     pub(crate) packed: Option<PackedSum>,
 }
@@ -30,10 +31,10 @@ pub(crate) struct HoistedChecks {
 /// `variable += dot4I8Packed(a[…], b[…])`, or `dot4U8Packed`: a dot product of contiguous bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PackedSum {
-    pub(crate) variable: Handle<LocalVariable>,
+    pub(crate) variable: Local,
     pub(crate) function: MathFunction,
     /// The accesses.
-    pub(crate) operands: [Handle<Expression>; 2],
+    pub(crate) operands: [Value; 2],
 }
 
 impl<E: Environment> Printer<'_, '_, E> {

@@ -3,22 +3,19 @@
 //! An unsigned sum may wrap, so a compiler must recompute `tile[p * 64u + x + 16u]` for every `p`. A signed one may
 //! not: the address is then that of `x`, with `p` and the constant as the instruction's offset.
 
-use naga::{BinaryOperator, Expression, Handle, Literal, Scalar, TypeInner};
+use naga::{BinaryOperator, Expression, Literal, Scalar, TypeInner};
 use runtime_core::Result;
 
 use super::environment::Environment;
 use super::statement::Printer;
 use crate::analysis::proof::bounds::Scope;
 use crate::analysis::proof::range;
+use crate::ir::Value;
 use crate::print::c::form::level;
 
 impl<E: Environment> Printer<'_, '_, E> {
     /// The index of an access.
-    pub(crate) fn index_text(
-        &mut self,
-        access: Handle<Expression>,
-        index: Handle<Expression>,
-    ) -> Result<String> {
+    pub(crate) fn index_text(&mut self, access: Value, index: Value) -> Result<String> {
         let scope = self.context.bounds.scope(access);
         // Loops over invocations have their own indices.
         if !self.writer.has_loops && self.is_small_sum(scope, index) {
@@ -29,7 +26,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// Whether a value is a sum or product that is printed in place, and no part of it wraps.
-    fn is_small_sum(&self, scope: Scope, value: Handle<Expression>) -> bool {
+    fn is_small_sum(&self, scope: Scope, value: Value) -> bool {
         let Expression::Binary { op, left, right } = self.context.function.expressions[value] else {
             return false;
         };
@@ -51,7 +48,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             && *self.context.inner(value) == TypeInner::Scalar(Scalar::U32)
     }
 
-    fn signed(&mut self, scope: Scope, value: Handle<Expression>, at_least: u8) -> Result<String> {
+    fn signed(&mut self, scope: Scope, value: Value, at_least: u8) -> Result<String> {
         match self.context.function.expressions[value] {
             Expression::Literal(Literal::U32(number)) => Ok(number.to_string()),
             Expression::Binary { op, left, right } if self.is_small_sum(scope, value) => {

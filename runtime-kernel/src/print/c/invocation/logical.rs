@@ -1,20 +1,20 @@
 //! Restores `a && b` and `a || b`, which naga's front end lowers to branches that assign a variable.
 
-use naga::{Block, Expression, FastHashSet, Handle, Literal, LocalVariable, Statement, UnaryOperator};
+use naga::{Block, Expression, FastHashSet, Literal, Statement, UnaryOperator};
 
 use super::plan::Plan;
 use crate::analysis::proof::FunctionContext;
-use crate::ir::blocks;
 use crate::ir::variables::loaded;
+use crate::ir::{Local, Value, blocks};
 
 /// A variable that holds the value of a logical operator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Logical {
-    pub(crate) variable: Handle<LocalVariable>,
+    pub(crate) variable: Local,
     pub(crate) and: bool,
-    pub(crate) left: Handle<Expression>,
+    pub(crate) left: Value,
     pub(crate) left_negated: bool,
-    pub(crate) right: Handle<Expression>,
+    pub(crate) right: Value,
 }
 
 impl Logical {
@@ -22,7 +22,7 @@ impl Logical {
     pub(crate) fn of(
         context: FunctionContext<'_>,
         plan: &Plan,
-        condition: Handle<Expression>,
+        condition: Value,
         [accept, reject]: [&Block; 2],
     ) -> Option<Self> {
         let (variable, accepted) = lone_store(context, plan, accept)?;
@@ -45,11 +45,7 @@ impl Logical {
 }
 
 /// The variable and value of the only assignment in a block.
-fn lone_store(
-    context: FunctionContext<'_>,
-    plan: &Plan,
-    block: &Block,
-) -> Option<(Handle<LocalVariable>, Handle<Expression>)> {
+fn lone_store(context: FunctionContext<'_>, plan: &Plan, block: &Block) -> Option<(Local, Value)> {
     let start = unnamed_emits(plan, block, 0)?;
     match block[start..] {
         [Statement::Store { pointer, value }] => match context.function.expressions[pointer] {
@@ -60,7 +56,7 @@ fn lone_store(
     }
 }
 
-fn truth(context: FunctionContext<'_>, value: Handle<Expression>) -> Option<bool> {
+fn truth(context: FunctionContext<'_>, value: Value) -> Option<bool> {
     match context.function.expressions[value] {
         Expression::Literal(Literal::Bool(truth)) => Some(truth),
         _ => None,
@@ -80,7 +76,7 @@ pub(crate) fn unnamed_emits(plan: &Plan, block: &Block, start: usize) -> Option<
 }
 
 /// Unnamed variables that only pass a logical operator's value to the next statement.
-pub(crate) fn flags(context: FunctionContext<'_>, plan: &Plan) -> FastHashSet<Handle<LocalVariable>> {
+pub(crate) fn flags(context: FunctionContext<'_>, plan: &Plan) -> FastHashSet<Local> {
     let mut loads = vec![0; context.function.local_variables.len()];
     for (handle, _) in context.function.expressions.iter() {
         if let Some(variable) = loaded(context.function, handle) {
@@ -97,7 +93,7 @@ fn search(
     plan: &Plan,
     block: &Block,
     loads: &[u32],
-    found: &mut FastHashSet<Handle<LocalVariable>>,
+    found: &mut FastHashSet<Local>,
 ) {
     for (index, statement) in block.iter().enumerate() {
         if let Statement::If { condition, accept, reject } = statement
@@ -113,11 +109,7 @@ fn search(
 }
 
 /// Whether the next statement reads the variable.
-fn is_read_by(
-    context: FunctionContext<'_>,
-    next: Option<&Statement>,
-    variable: Handle<LocalVariable>,
-) -> bool {
+fn is_read_by(context: FunctionContext<'_>, next: Option<&Statement>, variable: Local) -> bool {
     match next {
         Some(Statement::Emit(range)) => {
             range.clone().any(|expression| loaded(context.function, expression) == Some(variable))

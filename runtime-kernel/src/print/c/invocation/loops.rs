@@ -1,13 +1,15 @@
 //! Prints loops, as `for` or `while` where they have that shape.
 
-use naga::{Block, Expression, Handle, Statement};
+use naga::{Block, Expression, Statement};
 use runtime_core::Result;
 
 use super::environment::Environment;
 use super::logical::{Logical, unnamed_emits};
 use super::statement::Printer;
 use crate::analysis::proof::trip_count::loop_head;
+use crate::ir::Value;
 use crate::ir::blocks::Skip;
+use crate::ir::operands::used_by;
 use crate::ir::variables::loaded;
 use crate::print::c::form::level;
 use crate::program::Dialect;
@@ -25,7 +27,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         &mut self,
         body: &Block,
         continuing: &Block,
-        break_if: Option<Handle<Expression>>,
+        break_if: Option<Value>,
     ) -> Result<()> {
         let hoisted = loop_head(body).and_then(|(_, condition)| self.environment.hoisted(condition));
         match hoisted {
@@ -39,7 +41,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         &mut self,
         body: &Block,
         continuing: &Block,
-        break_if: Option<Handle<Expression>>,
+        break_if: Option<Value>,
     ) -> Result<()> {
         let found = self.condition_of(body);
         for statement in body.iter().take(found.map_or(0, |(_, from)| from.saturating_sub(1))) {
@@ -90,7 +92,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         open: &str,
         heads: bool,
         body: Body<'_>,
-        (continuing, break_if): (&Block, Option<Handle<Expression>>),
+        (continuing, break_if): (&Block, Option<Value>),
     ) -> Result<()> {
         if Skip::of_block(body.block) != Skip::Continue {
             self.begin(open, heads);
@@ -112,7 +114,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         self.end(continuing, break_if)
     }
 
-    fn end(&mut self, continuing: &Block, break_if: Option<Handle<Expression>>) -> Result<()> {
+    fn end(&mut self, continuing: &Block, break_if: Option<Value>) -> Result<()> {
         self.labels.push(None);
         self.block(continuing)?;
         self.labels.pop();
@@ -139,25 +141,14 @@ impl<E: Environment> Printer<'_, '_, E> {
         for statement in body.block.iter() {
             let results: Vec<_> = match statement {
                 Statement::Emit(range) => range.clone().collect(),
-                Statement::Call { result, .. } | Statement::Atomic { result, .. } => {
-                    result.iter().copied().collect()
-                }
-                Statement::WorkGroupUniformLoad { result, .. }
-                | Statement::SubgroupBallot { result, .. }
-                | Statement::SubgroupGather { result, .. }
-                | Statement::SubgroupCollectiveOperation { result, .. } => vec![*result],
-                _ => Vec::new(),
+                other => used_by(other).1.into_iter().collect(),
             };
             for expression in results {
                 let Some(name) = self.plan.value(expression) else { continue };
-                let place = self.environment.value(expression, name).into_owned();
-                // If the environment stores the value elsewhere, its storage exists already.
-                if place == name {
-                    let ty = &self.context.info[expression].ty;
-                    let type_name = self.writer.resolved_name(ty, self.span(expression))?;
-                    self.lines.line(&[&type_name, " ", name, ";"]);
-                    self.plan.hoist(expression);
-                }
+                let ty = &self.context.info[expression].ty;
+                let type_name = self.writer.resolved_name(ty, self.span(expression))?;
+                self.lines.line(&[&type_name, " ", name, ";"]);
+                self.plan.hoist(expression);
             }
         }
         Ok(())
@@ -165,7 +156,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// The condition of a `while`: the loop begins with `if condition {} else { break; }`. Also returns the
     /// position of the statement after it.
-    fn condition_of(&self, body: &Block) -> Option<(Handle<Expression>, usize)> {
+    fn condition_of(&self, body: &Block) -> Option<(Value, usize)> {
         let mut start = unnamed_emits(&self.plan, body, 0)?;
         while let Some(Statement::If { condition, accept, reject }) = body.get(start)
             && let Some(logical) = Logical::of(self.context, &self.plan, *condition, [accept, reject])
@@ -198,7 +189,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// Whether a value depends on a named value of a body, possibly that of the loop.
-    fn mentions_named(&self, expression: Handle<Expression>) -> bool {
+    fn mentions_named(&self, expression: Value) -> bool {
         if self.plan.value(expression).is_some() {
             return true;
         }

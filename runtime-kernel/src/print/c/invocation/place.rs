@@ -8,6 +8,7 @@ use super::bounds_checks::{self, Checked};
 use super::environment::Environment;
 use super::statement::Printer;
 use crate::analysis::proof::range::{self, Element};
+use crate::ir::Value;
 use crate::print::c::form::level;
 use crate::print::c::library::vector::Shape;
 use crate::print::c::library::vector_moves::Direction;
@@ -87,7 +88,7 @@ impl Place {
 
 impl<E: Environment> Printer<'_, '_, E> {
     /// The place that a pointer points to.
-    pub(crate) fn place(&mut self, pointer: Handle<Expression>) -> Result<Place> {
+    pub(crate) fn place(&mut self, pointer: Value) -> Result<Place> {
         if let Some(element) = Element::of(self.context.function, pointer) {
             return self.accessed(element);
         }
@@ -95,8 +96,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             Expression::LocalVariable(variable) => self.environment.local(&self.plan, variable),
             Expression::GlobalVariable(variable) => self.environment.global(self.writer, variable),
             Expression::FunctionArgument(index) => {
-                let text = self.environment.argument(&self.plan, index);
-                super::environment::VariableRef { text, pointer: true }
+                super::environment::VariableRef { text: self.plan.argument(index).into(), pointer: true }
             }
             _ => return Err(self.unsupported("this kind of pointer", pointer)),
         };
@@ -106,7 +106,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     fn accessed(&mut self, element: Element) -> Result<Place> {
         let Element { access, base, index, known } = element;
-        if let Some(text) = self.environment.moved(access) {
+        if let Some(text) = self.environment.redirected(access) {
             let text = text.to_owned();
             return Ok(Place { text, pointer: false, conditions: Vec::new(), component: None });
         }
@@ -156,13 +156,13 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// The value of a constant index.
-    fn constant_index(&self, index: Handle<Expression>) -> Option<u64> {
+    fn constant_index(&self, index: Value) -> Option<u64> {
         range::constant_of(self.context, index)
     }
 
     /// The index of a vector component, for functions that take a `u32`: a 64-bit index out of range becomes
     /// `size`.
-    fn component_index(&mut self, index: Handle<Expression>, size: VectorSize) -> Result<String> {
+    fn component_index(&mut self, index: Value, size: VectorSize) -> Result<String> {
         if self.context.inner(index).scalar().is_none_or(|scalar| scalar.width <= 4) {
             return self.operand(index, level::ADD);
         }
@@ -195,11 +195,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// The value that a load of the place reads, with its precedence.
-    pub(crate) fn load(
-        &mut self,
-        pointer: Handle<Expression>,
-        result: &TypeResolution,
-    ) -> Result<(String, u8)> {
+    pub(crate) fn load(&mut self, pointer: Value, result: &TypeResolution) -> Result<(String, u8)> {
         let place = self.place(pointer)?;
         let condition = place.condition();
         if let (Some(condition), None) = (&condition, &place.component)
@@ -233,7 +229,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// The statements that store a value in the place.
-    pub(crate) fn store(&mut self, pointer: Handle<Expression>, value: Handle<Expression>) -> Result<()> {
+    pub(crate) fn store(&mut self, pointer: Value, value: Value) -> Result<()> {
         let place = self.place(pointer)?;
         if let Some(component) = &place.component {
             return self.store_component(&place, component, pointer, value);
@@ -259,8 +255,8 @@ impl<E: Environment> Printer<'_, '_, E> {
         &mut self,
         place: &Place,
         component: &Component,
-        pointer: Handle<Expression>,
-        value: Handle<Expression>,
+        pointer: Value,
+        value: Value,
     ) -> Result<()> {
         let value = self.operand(value, level::ANY)?;
         let condition = place.condition();
@@ -343,13 +339,13 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
     }
 
-    fn structure_of(&self, expression: Handle<Expression>) -> Result<Handle<Type>> {
+    fn structure_of(&self, expression: Value) -> Result<Handle<Type>> {
         let handle = self.context.info[expression].ty.handle();
         handle.ok_or_else(|| self.unsupported("a structure without a type", expression))
     }
 
     /// The value of a place that holds an atomic.
-    fn atomic_load(&mut self, place: &Place, pointer: Handle<Expression>) -> Result<(String, u8)> {
+    fn atomic_load(&mut self, place: &Place, pointer: Value) -> Result<(String, u8)> {
         Ok(match self.writer.dialect {
             Dialect::Host => {
                 (format!("__atomic_load_n({}, __ATOMIC_RELAXED)", place.address()), level::PRIMARY)
@@ -358,7 +354,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         })
     }
 
-    fn atomic_store(&mut self, place: &Place, pointer: Handle<Expression>, value: &str) -> Result<String> {
+    fn atomic_store(&mut self, place: &Place, pointer: Value, value: &str) -> Result<String> {
         Ok(match self.writer.dialect {
             Dialect::Host => format!("__atomic_store_n({}, {value}, __ATOMIC_RELAXED);", place.address()),
             _ => format!("*{} = {value};", self.volatile(place, pointer)?),
@@ -366,7 +362,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// A pointer whose accesses the compiler must not merge or omit.
-    fn volatile(&mut self, place: &Place, pointer: Handle<Expression>) -> Result<String> {
+    fn volatile(&mut self, place: &Place, pointer: Value) -> Result<String> {
         let space = self.context.inner(pointer).pointer_space();
         let space = space.map_or("", |space| self.writer.dialect.space(space));
         let scalar = Shape::of(self.context.pointee(pointer)).map_or(Scalar::U32, |shape| shape.scalar);

@@ -4,16 +4,14 @@
 //! where its value is used only if nothing but `Emit`s stands between the two, so that no effect can change what it
 //! reads.
 
-use naga::{
-    AddressSpace, AtomicFunction, Block, Expression, FastHashMap, FastHashSet, GatherMode, Handle,
-    LocalVariable, Statement, TypeInner,
-};
+use naga::{AddressSpace, AtomicFunction, Block, Expression, FastHashMap, FastHashSet, Statement, TypeInner};
 
 use super::logical;
 use crate::analysis::proof::FunctionContext;
 use crate::analysis::proof::range::{self, Element};
 use crate::analysis::proof::unrolling::{Unroll, unrolled_loops};
-use crate::ir::operands::{is_result, operands};
+use crate::ir::operands::{is_result, operands, used_by};
+use crate::ir::{Local, Value, blocks};
 use crate::print::c::names::{LocalNames, Names};
 use crate::print::c::writer::Writer;
 use crate::program::{Checks, Dialect};
@@ -26,10 +24,10 @@ pub(crate) struct Plan {
     used: Vec<bool>,
     arguments: Vec<String>,
     locals: Vec<String>,
-    hoisted: FastHashSet<Handle<Expression>>,
-    flags: FastHashSet<Handle<LocalVariable>>,
+    hoisted: FastHashSet<Value>,
+    flags: FastHashSet<Local>,
     /// Loops to unroll, by the condition at their head, with their trip counts.
-    unrolled: FastHashMap<Handle<Expression>, u32>,
+    unrolled: FastHashMap<Value, u32>,
     names: LocalNames,
 }
 
@@ -74,22 +72,22 @@ impl Plan {
     }
 
     /// Whether to unroll the loop with this condition at its head.
-    pub(crate) fn is_unrolled(&self, condition: Handle<Expression>) -> bool {
+    pub(crate) fn is_unrolled(&self, condition: Value) -> bool {
         self.unrolled.contains_key(&condition)
     }
 
     /// Whether a variable is printed as the logical operator that it holds.
-    pub(crate) fn is_flag(&self, variable: Handle<LocalVariable>) -> bool {
+    pub(crate) fn is_flag(&self, variable: Local) -> bool {
         self.flags.contains(&variable)
     }
 
     /// The name of an expression's value, if it has one.
-    pub(crate) fn value(&self, expression: Handle<Expression>) -> Option<&str> {
+    pub(crate) fn value(&self, expression: Value) -> Option<&str> {
         self.values[expression.index()].as_deref()
     }
 
     /// Whether any printed expression uses it.
-    pub(crate) fn is_used(&self, expression: Handle<Expression>) -> bool {
+    pub(crate) fn is_used(&self, expression: Value) -> bool {
         self.used[expression.index()]
     }
 
@@ -99,7 +97,7 @@ impl Plan {
     }
 
     /// The name of a local variable.
-    pub(crate) fn local(&self, variable: Handle<LocalVariable>) -> &str {
+    pub(crate) fn local(&self, variable: Local) -> &str {
         &self.locals[variable.index()]
     }
 
@@ -114,12 +112,12 @@ impl Plan {
     }
 
     /// Marks a value's variable as declared already, so that its definition becomes an assignment.
-    pub(crate) fn hoist(&mut self, expression: Handle<Expression>) {
+    pub(crate) fn hoist(&mut self, expression: Value) {
         self.hoisted.insert(expression);
     }
 
     /// Whether a value's variable is declared already.
-    pub(crate) fn is_hoisted(&self, expression: Handle<Expression>) -> bool {
+    pub(crate) fn is_hoisted(&self, expression: Value) -> bool {
         self.hoisted.contains(&expression)
     }
 }
@@ -180,7 +178,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    fn count(&mut self, expression: Handle<Expression>, site: Site, times: u32) {
+    fn count(&mut self, expression: Value, site: Site, times: u32) {
         let index = expression.index();
         self.counts[index] = self.counts[index].saturating_add(times);
         self.sites[index] = self.sites[index].and(site);
@@ -213,20 +211,7 @@ impl<'a> Uses<'a> {
 
     fn statement(&mut self, statement: &Statement, site: Site) {
         match statement {
-            Statement::Block(block) => {
-                self.block(block);
-            }
-            Statement::If { condition, accept, reject } => {
-                self.count(*condition, site, 1);
-                self.block(accept);
-                self.block(reject);
-            }
-            Statement::Switch { selector, cases } => {
-                self.count(*selector, site, 1);
-                for case in cases {
-                    self.block(&case.body);
-                }
-            }
+            Statement::Store { pointer, value } => self.store(*pointer, *value, site),
             Statement::Loop { body, continuing, break_if } => {
                 self.block(body);
                 let block = self.block(continuing);
@@ -234,32 +219,30 @@ impl<'a> Uses<'a> {
                     self.count(*condition, Site::At(block, number(continuing.len())), 1);
                 }
             }
-            Statement::Return { value: Some(value) } => self.count(*value, site, 1),
-            Statement::Store { pointer, value } => self.store(*pointer, *value, site),
-            Statement::Call { arguments, .. } => {
-                for argument in arguments {
-                    self.count(*argument, site, 1);
-                }
-            }
-            // The barriers precede the load.
-            Statement::WorkGroupUniformLoad { pointer, .. } => self.count(*pointer, Site::Several, 1),
-            Statement::Atomic { pointer, fun, value, .. } => {
-                self.count(*pointer, site, 1);
-                self.count(*value, site, 1);
-                if let AtomicFunction::Exchange { compare: Some(compare) } = fun {
+            other => {
+                let (site, times) = match other {
+                    // The barriers precede the load.
+                    Statement::WorkGroupUniformLoad { .. } => (Site::Several, 1),
+                    Statement::SubgroupCollectiveOperation { .. } | Statement::SubgroupGather { .. } => {
+                        (site, REPEATED)
+                    }
+                    _ => (site, 1),
+                };
+                used_by(other).0.into_iter().for_each(|value| self.count(value, site, times));
+                if let Statement::Atomic {
+                    fun: AtomicFunction::Exchange { compare: Some(compare) }, ..
+                } = other
+                {
                     self.count(*compare, site, REPEATED);
                 }
-            }
-            Statement::CooperativeStore { target, data } => {
-                for operand in [*target, data.pointer, data.stride] {
-                    self.count(operand, site, 1);
+                for block in blocks::inner(other) {
+                    self.block(block);
                 }
             }
-            _ => self.subgroup(statement, site),
         }
     }
 
-    fn store(&mut self, pointer: Handle<Expression>, value: Handle<Expression>, site: Site) {
+    fn store(&mut self, pointer: Value, value: Value, site: Site) {
         self.count(pointer, site, 1);
         let mut times = 1;
         if let Expression::Access { base, index } = self.context.function.expressions[pointer]
@@ -272,26 +255,6 @@ impl<'a> Uses<'a> {
             }
         }
         self.count(value, site, times);
-    }
-
-    fn subgroup(&mut self, statement: &Statement, site: Site) {
-        match statement {
-            Statement::SubgroupBallot { predicate: Some(predicate), .. } => self.count(*predicate, site, 1),
-            Statement::SubgroupCollectiveOperation { argument, .. } => self.count(*argument, site, REPEATED),
-            Statement::SubgroupGather { mode, argument, .. } => {
-                self.count(*argument, site, REPEATED);
-                match mode {
-                    GatherMode::Broadcast(index)
-                    | GatherMode::Shuffle(index)
-                    | GatherMode::ShuffleDown(index)
-                    | GatherMode::ShuffleUp(index)
-                    | GatherMode::ShuffleXor(index)
-                    | GatherMode::QuadBroadcast(index) => self.count(*index, site, REPEATED),
-                    GatherMode::BroadcastFirst | GatherMode::QuadSwap(_) => {}
-                }
-            }
-            _ => {}
-        }
     }
 
     /// Visits users before their operands: operands precede users in the arena.
@@ -315,7 +278,7 @@ impl<'a> Uses<'a> {
         named
     }
 
-    fn is_named(&self, handle: Handle<Expression>, expression: &Expression) -> bool {
+    fn is_named(&self, handle: Value, expression: &Expression) -> bool {
         let Some(emitted) = self.emitted[handle.index()] else { return false };
         if self.context.is_pointer(handle) {
             return false;
@@ -342,11 +305,7 @@ impl<'a> Uses<'a> {
     }
 
     /// Calls `each` with the operands and how often they are printed.
-    fn operands(
-        &mut self,
-        handle: Handle<Expression>,
-        mut each: impl FnMut(&mut Self, Handle<Expression>, u32),
-    ) {
+    fn operands(&mut self, handle: Value, mut each: impl FnMut(&mut Self, Value, u32)) {
         let expression = &self.context.function.expressions[handle];
         match *expression {
             Expression::Compose { ref components, .. } => {
@@ -377,7 +336,7 @@ impl<'a> Uses<'a> {
     /// How often the base of an access is printed. In OpenCL C a literal gets a name: NVIDIA's compiler (580.159)
     /// moves array and matrix literals to constant memory, and reads another address, or an illegal one, if an
     /// index is not constant.
-    fn times_of_base(&self, base: Handle<Expression>) -> u32 {
+    fn times_of_base(&self, base: Value) -> u32 {
         let expression = &self.context.function.expressions[base];
         let is_literal = matches!(expression, Expression::Compose { .. }) && !self.is_flattened(expression);
         if is_literal && self.dialect == Dialect::OpenCl { REPEATED } else { 1 }

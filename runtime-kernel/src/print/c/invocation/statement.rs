@@ -1,8 +1,7 @@
 //! Prints statements.
 
 use naga::{
-    Barrier, Block, Expression, FastHashMap, Function, Handle, LocalVariable, Span, Statement, SwitchCase,
-    SwitchValue,
+    Barrier, Block, Expression, FastHashMap, Function, Handle, Span, Statement, SwitchCase, SwitchValue,
 };
 use runtime_core::Result;
 
@@ -13,6 +12,7 @@ use super::plan::Plan;
 use super::unchecked_variant::UncheckedVariant;
 use crate::analysis::proof::FunctionContext;
 use crate::analysis::proof::launch_precondition::Preconditions;
+use crate::ir::{Local, Value};
 use crate::print::c::form::level;
 use crate::print::c::lines::Lines;
 use crate::print::c::writer::Writer;
@@ -37,7 +37,7 @@ pub(crate) struct Printer<'w, 'a, E> {
     /// Whether the function ends after the next statement.
     tail: bool,
     /// Logical operators that are printed where their variable is read, with their precedence.
-    pub(crate) flags: FastHashMap<Handle<LocalVariable>, (String, u8)>,
+    pub(crate) flags: FastHashMap<Local, (String, u8)>,
 }
 
 impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
@@ -157,7 +157,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     }
 
     /// Defines an expression's value if it is named.
-    pub(crate) fn emit(&mut self, expression: Handle<Expression>) -> Result<()> {
+    pub(crate) fn emit(&mut self, expression: Value) -> Result<()> {
         if self.plan.value(expression).is_none() {
             return Ok(());
         }
@@ -167,7 +167,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     }
 
     /// Stores the value of a named expression.
-    pub(crate) fn define(&mut self, expression: Handle<Expression>, value: &str) -> Result<()> {
+    pub(crate) fn define(&mut self, expression: Value, value: &str) -> Result<()> {
         let type_name =
             self.writer.resolved_name(&self.context.info[expression].ty, self.span(expression))?;
         let Some(name) = self.plan.value(expression) else {
@@ -175,7 +175,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
             return Ok(());
         };
         let text = if self.plan.is_hoisted(expression) {
-            [&self.environment.value(expression, name), " = ", value, ";"].concat()
+            [name, " = ", value, ";"].concat()
         } else {
             self.environment.define(expression, &type_name, name, value)
         };
@@ -190,12 +190,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         Ok(())
     }
 
-    fn branch(
-        &mut self,
-        condition: Handle<Expression>,
-        [accept, reject]: [&Block; 2],
-        tail: bool,
-    ) -> Result<()> {
+    fn branch(&mut self, condition: Value, [accept, reject]: [&Block; 2], tail: bool) -> Result<()> {
         if self.logical(condition, [accept, reject])? {
             return Ok(());
         }
@@ -229,7 +224,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     }
 
     /// Prints `a && b` and `a || b`, or keeps it for its only reader; returns whether the branch is one of them.
-    pub(crate) fn logical(&mut self, condition: Handle<Expression>, branches: [&Block; 2]) -> Result<bool> {
+    pub(crate) fn logical(&mut self, condition: Value, branches: [&Block; 2]) -> Result<bool> {
         let Some(logical) = Logical::of(self.context, &self.plan, condition, branches) else {
             return Ok(false);
         };
@@ -252,7 +247,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     }
 
     /// The kept logical operator for this place, if its precedence is `own`.
-    fn flag(&self, expression: Handle<Expression>, own: u8) -> Result<Option<String>> {
+    fn flag(&self, expression: Value, own: u8) -> Result<Option<String>> {
         let Expression::Load { pointer } = self.context.function.expressions[expression] else {
             return Ok(None);
         };
@@ -263,7 +258,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         Ok(kept.filter(|_| self.plan.value(expression).is_none()).map(|(text, _)| text.clone()))
     }
 
-    fn switch(&mut self, selector: Handle<Expression>, cases: &[SwitchCase]) -> Result<()> {
+    fn switch(&mut self, selector: Value, cases: &[SwitchCase]) -> Result<()> {
         let selector = self.value(selector)?;
         self.lines.line(&["switch (", &selector, ") {"]);
         for case in cases {
@@ -285,12 +280,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
         Ok(())
     }
 
-    fn call(
-        &mut self,
-        function: Handle<Function>,
-        arguments: &[Handle<Expression>],
-        result: Option<Handle<Expression>>,
-    ) -> Result<()> {
+    fn call(&mut self, function: Handle<Function>, arguments: &[Value], result: Option<Value>) -> Result<()> {
         let mut operands = Vec::with_capacity(arguments.len());
         for argument in arguments {
             let value = self.value(*argument)?;
@@ -308,7 +298,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     }
 
     /// A call argument; in OpenCL C a literal is named first, like one that is indexed (`plan.rs`).
-    fn with_name_for_literal(&mut self, argument: Handle<Expression>, value: String) -> Result<String> {
+    fn with_name_for_literal(&mut self, argument: Value, value: String) -> Result<String> {
         if self.writer.dialect != Dialect::OpenCl || !value.contains('{') {
             return Ok(value);
         }

@@ -1,13 +1,14 @@
 //! Subgroup operations: warps in CUDA C++, `cl_khr_subgroup*` in OpenCL C.
 
 use naga::{
-    CollectiveOperation, Direction, Expression, GatherMode, Handle, Scalar, ScalarKind, Span, Statement,
-    SubgroupOperation, VectorSize,
+    CollectiveOperation, Direction, GatherMode, Scalar, ScalarKind, Span, Statement, SubgroupOperation,
+    VectorSize,
 };
 use runtime_core::Result;
 
 use super::environment::Environment;
 use super::statement::Printer;
+use crate::ir::Value;
 use crate::print::c::form::{Form, level};
 use crate::print::c::library::vector::Shape;
 use crate::print::c::types::scalar_name;
@@ -57,12 +58,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         }
     }
 
-    fn gather(
-        &mut self,
-        mode: GatherMode,
-        argument: Handle<Expression>,
-        result: Handle<Expression>,
-    ) -> Result<()> {
+    fn gather(&mut self, mode: GatherMode, argument: Value, result: Value) -> Result<()> {
         let Some(shape) = Shape::of(self.context.inner(argument)) else {
             return Err(self.unsupported("this subgroup operation", argument));
         };

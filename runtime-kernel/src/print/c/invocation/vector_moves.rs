@@ -1,17 +1,18 @@
 //! Loads and stores of vectors as one word.
 
-use naga::{AddressSpace, Expression, Handle, Scalar, ScalarKind, StorageAccess, TypeInner, VectorSize};
+use naga::{AddressSpace, Expression, Scalar, ScalarKind, StorageAccess, TypeInner, VectorSize};
 use runtime_core::Result;
 
 use super::environment::Environment;
 use super::statement::Printer;
 use crate::analysis::features::Feature;
+use crate::ir::Value;
 use crate::print::c::library::vector_moves::Direction;
 use crate::program::Dialect;
 
 impl<E: Environment> Printer<'_, '_, E> {
     /// The function that loads a vector of a tensor that is only read, or zero if the condition does not hold.
-    pub(super) fn conditional_vector_load(&mut self, pointer: Handle<Expression>) -> Result<Option<String>> {
+    pub(super) fn conditional_vector_load(&mut self, pointer: Value) -> Result<Option<String>> {
         let space = self.context.inner(pointer).pointer_space();
         let is_read_only = space == Some(AddressSpace::Storage { access: StorageAccess::LOAD });
         match self.moved_vector(pointer).filter(|_| is_read_only) {
@@ -21,17 +22,13 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// The function that loads or stores a vector as one word, where it is aligned.
-    pub(super) fn vector_move(
-        &mut self,
-        direction: Direction,
-        pointer: Handle<Expression>,
-    ) -> Result<Option<String>> {
+    pub(super) fn vector_move(&mut self, direction: Direction, pointer: Value) -> Result<Option<String>> {
         self.moved_vector(pointer).map(|vector| self.writer.vector_move(direction, vector)).transpose()
     }
 
     /// The vector behind a pointer, if it is moved as one word: in kernels for matrix units, which narrower accesses are too
     /// slow to feed, and in structures, which CUDA aligns as WGSL does.
-    fn moved_vector(&self, pointer: Handle<Expression>) -> Option<(VectorSize, Scalar)> {
+    fn moved_vector(&self, pointer: Value) -> Option<(VectorSize, Scalar)> {
         let is_aligned = self.writer.dialect == Dialect::Cuda
             && (self.writer.program.features().contains(&Feature::MatrixUnits)
                 || self.is_in_structure(pointer));
@@ -48,7 +45,7 @@ impl<E: Environment> Printer<'_, '_, E> {
     }
 
     /// Whether a pointer is to a member of a structure.
-    fn is_in_structure(&self, pointer: Handle<Expression>) -> bool {
+    fn is_in_structure(&self, pointer: Value) -> bool {
         match self.context.function.expressions[pointer] {
             Expression::AccessIndex { base, .. } => {
                 matches!(self.context.pointee(base), TypeInner::Struct { .. })

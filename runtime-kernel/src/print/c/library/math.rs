@@ -1,5 +1,6 @@
 //! Maps WGSL's built-in functions to library functions.
 
+use naga::common::wgsl::TryToWgsl as _;
 use naga::proc::TypeResolution;
 use naga::{MathFunction, Scalar, ScalarKind, Span, TypeInner};
 use runtime_core::Result;
@@ -10,58 +11,18 @@ use crate::print::c::form::Form;
 use crate::print::c::writer::Writer;
 
 /// WGSL's name of a component-wise function.
-const fn componentwise(function: MathFunction) -> Option<&'static str> {
+fn componentwise(function: MathFunction) -> Option<&'static str> {
     use MathFunction as F;
-    Some(match function {
-        F::Abs => "abs",
-        F::Min => "min",
-        F::Max => "max",
-        F::Clamp => "clamp",
-        F::Saturate => "saturate",
-        F::Cos => "cos",
-        F::Cosh => "cosh",
-        F::Sin => "sin",
-        F::Sinh => "sinh",
-        F::Tan => "tan",
-        F::Tanh => "tanh",
-        F::Acos => "acos",
-        F::Asin => "asin",
-        F::Atan => "atan",
-        F::Atan2 => "atan2",
-        F::Asinh => "asinh",
-        F::Acosh => "acosh",
-        F::Atanh => "atanh",
-        F::Radians => "radians",
-        F::Degrees => "degrees",
-        F::Ceil => "ceil",
-        F::Floor => "floor",
-        F::Round => "round",
-        F::Fract => "fract",
-        F::Trunc => "trunc",
-        F::Ldexp => "ldexp",
-        F::Exp => "exp",
-        F::Exp2 => "exp2",
-        F::Log => "log",
-        F::Log2 => "log2",
-        F::Pow => "pow",
-        F::Sign => "sign",
-        F::Fma => "fma",
-        F::Mix => "mix",
-        F::Step => "step",
-        F::SmoothStep => "smoothstep",
-        F::Sqrt => "sqrt",
-        F::InverseSqrt => "inverseSqrt",
-        F::QuantizeToF16 => "quantizeToF16",
-        F::CountTrailingZeros => "countTrailingZeros",
-        F::CountLeadingZeros => "countLeadingZeros",
-        F::CountOneBits => "countOneBits",
-        F::ReverseBits => "reverseBits",
-        F::ExtractBits => "extractBits",
-        F::InsertBits => "insertBits",
-        F::FirstTrailingBit => "firstTrailingBit",
-        F::FirstLeadingBit => "firstLeadingBit",
-        _ => return None,
-    })
+    match function {
+        F::Dot | F::Dot4I8Packed | F::Dot4U8Packed | F::Cross | F::Distance | F::Length => None,
+        F::Normalize | F::FaceForward | F::Reflect | F::Refract | F::Modf | F::Frexp => None,
+        F::Transpose | F::Determinant | F::Inverse | F::Outer => None,
+        F::Pack4x8snorm | F::Pack4x8unorm | F::Pack2x16snorm | F::Pack2x16unorm | F::Pack2x16float => None,
+        F::Unpack4x8snorm | F::Unpack4x8unorm | F::Unpack2x16snorm | F::Unpack2x16unorm => None,
+        F::Pack4xI8 | F::Pack4xU8 | F::Pack4xI8Clamp | F::Pack4xU8Clamp => None,
+        F::Unpack2x16float | F::Unpack4xI8 | F::Unpack4xU8 => None,
+        _ => function.try_to_wgsl(),
+    }
 }
 
 impl Writer<'_> {
@@ -126,14 +87,12 @@ impl Writer<'_> {
         let name = match function {
             F::Dot => return self.dot(size, first.scalar).map(Form::Call),
             F::Length => return self.length(size, first.scalar).map(Form::Call),
-            F::Cross => "cross",
-            F::Distance => "distance",
-            F::Normalize => "normalize",
-            F::FaceForward => "faceForward",
-            F::Reflect => "reflect",
-            F::Refract => "refract",
-            _ => return Err(self.unsupported_function(function, span)),
+            F::Cross | F::Distance | F::Normalize | F::FaceForward | F::Reflect | F::Refract => {
+                function.try_to_wgsl()
+            }
+            _ => None,
         };
+        let Some(name) = name else { return Err(self.unsupported_function(function, span)) };
         self.geometric(name, size, first.scalar)
     }
 

@@ -47,13 +47,24 @@ impl Writer<'_> {
         self.matrix(matrix.columns, matrix.rows, matrix.scalar)
     }
 
-    /// A matrix whose elements, column by column, are `elements`.
-    fn matrix_value(&mut self, matrix: Matrix, elements: &[String]) -> Result<String> {
-        let name = self.matrix_type(matrix)?;
-        let (open, close) = if matrix.rows == VectorSize::Tri { ("{{", "}}") } else { ("{", "}") };
-        let columns = elements.chunks(matrix.rows as usize);
-        let columns: Vec<_> = columns.map(|column| format!("{open}{}{close}", column.join(", "))).collect();
-        Ok(format!("{}{{{}}}}}", self.dialect.construct(&name), columns.join(", ")))
+    /// A function whose result is a matrix with such an element in each column and row.
+    fn by_elements(
+        &mut self,
+        name: String,
+        (result, parameters): (Matrix, &str),
+        element: impl Fn(&mut Self, (usize, usize)) -> Result<String>,
+    ) -> Result<Form> {
+        let define = |writer: &mut Self, name: &str| {
+            let elements = result.indices().map(|at| element(writer, at)).collect::<Result<Vec<_>>>()?;
+            let own = writer.matrix_type(result)?;
+            let (open, close) = if result.rows == VectorSize::Tri { ("{{", "}}") } else { ("{", "}") };
+            let columns = elements.chunks(result.rows as usize);
+            let columns: Vec<_> =
+                columns.map(|column| format!("{open}{}{close}", column.join(", "))).collect();
+            let value = writer.dialect.compound(&own, &format!("{{{{{}}}}}", columns.join(", ")));
+            Ok(format!("{own} {name}({parameters})\n{{\n    return {value};\n}}"))
+        };
+        self.library(name, define).map(Form::call)
     }
 
     /// The product of two types of which at least one is a matrix.
@@ -62,107 +73,81 @@ impl Writer<'_> {
             (Some(a), Some(b)) => self.matrix_product(a, b),
             (Some(a), None) if matches!(right, TypeInner::Scalar(_)) => self.scaled(a, false),
             (None, Some(b)) if matches!(left, TypeInner::Scalar(_)) => self.scaled(b, true),
-            (Some(a), None) => self.matrix_by_vector(a),
-            (None, Some(b)) => self.vector_by_matrix(b),
+            (Some(a), None) => self.vector_product(a, true),
+            (None, Some(b)) => self.vector_product(b, false),
             (None, None) => Err(self.unsupported("this product", Span::UNDEFINED)),
         }
     }
 
     fn matrix_product(&mut self, a: Matrix, b: Matrix) -> Result<Form> {
         let result = Matrix { columns: b.columns, rows: a.rows, scalar: a.scalar };
-        let define = |writer: &mut Self, name: &str| {
-            let (a_name, b_name) = (writer.matrix_type(a)?, writer.matrix_type(b)?);
-            let mut elements = Vec::new();
-            for (column, row) in result.indices() {
-                let inner = 0..a.columns as usize;
-                let products: Vec<_> =
-                    inner.map(|k| (a.element("a", k, row), b.element("b", column, k))).collect();
-                elements.push(writer.sum_of_products(a.scalar, &products)?);
-            }
-            let value = writer.matrix_value(result, &elements)?;
-            Ok(format!("{} {name}({a_name} a, {b_name} b)\n{{\n    return {value};\n}}", result.name()))
-        };
-        self.library(format!("{}_mul_{}", a.name(), b.name()), define).map(Form::call)
+        let parameters = format!("{} a, {} b", self.matrix_type(a)?, self.matrix_type(b)?);
+        let name = format!("{}_mul_{}", a.name(), b.name());
+        self.by_elements(name, (result, &parameters), |writer, (column, row)| {
+            let inner = 0..a.columns as usize;
+            let products: Vec<_> =
+                inner.map(|k| (a.element("a", k, row), b.element("b", column, k))).collect();
+            writer.sum_of_products(a.scalar, &products)
+        })
     }
 
-    fn matrix_by_vector(&mut self, a: Matrix) -> Result<Form> {
+    fn vector_product(&mut self, matrix: Matrix, matrix_first: bool) -> Result<Form> {
+        let Matrix { columns, rows, scalar } = matrix;
+        let (taken, made) = if matrix_first { (columns, rows) } else { (rows, columns) };
         let define = |writer: &mut Self, name: &str| {
-            let matrix = writer.matrix_type(a)?;
-            let (vector, result) = (writer.vector(a.columns, a.scalar)?, writer.vector(a.rows, a.scalar)?);
+            let own = writer.matrix_type(matrix)?;
+            let (vector, result) = (writer.vector(taken, scalar)?, writer.vector(made, scalar)?);
             let mut values = Vec::new();
-            for row in 0..a.rows as usize {
-                let products: Vec<_> = components("b", a.columns)
-                    .enumerate()
-                    .map(|(column, of_b)| (a.element("a", column, row), of_b))
-                    .collect();
-                values.push(writer.sum_of_products(a.scalar, &products)?);
+            for at in 0..made as usize {
+                let products: Vec<_> = match matrix_first {
+                    true => (0..)
+                        .zip(components("b", taken))
+                        .map(|(k, b)| (matrix.element("a", k, at), b))
+                        .collect(),
+                    false => (0..)
+                        .zip(components("a", taken))
+                        .map(|(k, a)| (a, matrix.element("b", at, k)))
+                        .collect(),
+                };
+                values.push(writer.sum_of_products(scalar, &products)?);
             }
-            let value = format!("{}{}}}", writer.dialect.construct(&result), values.join(", "));
-            Ok(format!("{result} {name}({matrix} a, {vector} b)\n{{\n    return {value};\n}}"))
+            let value = writer.dialect.made_of(&result, &values);
+            let (a, b) = if matrix_first { (own, vector) } else { (vector, own) };
+            Ok(format!("{result} {name}({a} a, {b} b)\n{{\n    return {value};\n}}"))
         };
-        self.library(format!("{}_mul_vec", a.name()), define).map(Form::call)
-    }
-
-    fn vector_by_matrix(&mut self, b: Matrix) -> Result<Form> {
-        let define = |writer: &mut Self, name: &str| {
-            let matrix = writer.matrix_type(b)?;
-            let (vector, result) = (writer.vector(b.rows, b.scalar)?, writer.vector(b.columns, b.scalar)?);
-            let mut values = Vec::new();
-            for column in 0..b.columns as usize {
-                let products: Vec<_> = components("a", b.rows)
-                    .enumerate()
-                    .map(|(row, of_a)| (of_a, b.element("b", column, row)))
-                    .collect();
-                values.push(writer.sum_of_products(b.scalar, &products)?);
-            }
-            let value = format!("{}{}}}", writer.dialect.construct(&result), values.join(", "));
-            Ok(format!("{result} {name}({vector} a, {matrix} b)\n{{\n    return {value};\n}}"))
-        };
-        self.library(format!("{}_rmul_vec", b.name()), define).map(Form::call)
+        let operation = if matrix_first { "mul" } else { "rmul" };
+        self.library(format!("{}_{operation}_vec", matrix.name()), define).map(Form::call)
     }
 
     fn scaled(&mut self, matrix: Matrix, scalar_first: bool) -> Result<Form> {
-        let define = |writer: &mut Self, name: &str| {
-            let (own, element) = (writer.matrix_type(matrix)?, scalar_name(matrix.scalar));
-            let elements: Vec<_> = matrix
-                .indices()
-                .map(|(column, row)| format!("{} * s", matrix.element("a", column, row)))
-                .collect();
-            let value = writer.matrix_value(matrix, &elements)?;
-            let parameters =
-                if scalar_first { format!("{element} s, {own} a") } else { format!("{own} a, {element} s") };
-            Ok(format!("{own} {name}({parameters})\n{{\n    return {value};\n}}"))
+        let (own, element) = (self.matrix_type(matrix)?, scalar_name(matrix.scalar));
+        let (operation, parameters) = match scalar_first {
+            true => ("rscale", format!("{element} s, {own} a")),
+            false => ("scale", format!("{own} a, {element} s")),
         };
-        let operation = if scalar_first { "rscale" } else { "scale" };
-        self.library(format!("{}_{operation}", matrix.name()), define).map(Form::call)
+        let name = format!("{}_{operation}", matrix.name());
+        self.by_elements(name, (matrix, &parameters), |_, (column, row)| {
+            Ok(format!("{} * s", matrix.element("a", column, row)))
+        })
     }
 
     /// The sum or difference of two matrices.
     pub(crate) fn matrix_sum(&mut self, matrix: Matrix, operation: &str) -> Result<Form> {
         let sign = if operation == "add" { "+" } else { "-" };
-        let define = |writer: &mut Self, name: &str| {
-            let own = writer.matrix_type(matrix)?;
-            let indices = matrix.indices();
-            let element = |name, (column, row)| matrix.element(name, column, row);
-            let elements: Vec<_> =
-                indices.map(|at| format!("{} {sign} {}", element("a", at), element("b", at))).collect();
-            let value = writer.matrix_value(matrix, &elements)?;
-            Ok(format!("{own} {name}({own} a, {own} b)\n{{\n    return {value};\n}}"))
-        };
-        self.library(format!("{}_{operation}", matrix.name()), define).map(Form::call)
+        let own = self.matrix_type(matrix)?;
+        let (name, parameters) = (format!("{}_{operation}", matrix.name()), format!("{own} a, {own} b"));
+        self.by_elements(name, (matrix, &parameters), |_, (column, row)| {
+            let [a, b] = ["a", "b"].map(|name| matrix.element(name, column, row));
+            Ok(format!("{a} {sign} {b}"))
+        })
     }
 
     /// The transpose.
     pub(crate) fn transpose(&mut self, matrix: Matrix) -> Result<Form> {
         let result = Matrix { columns: matrix.rows, rows: matrix.columns, scalar: matrix.scalar };
-        let define = |writer: &mut Self, name: &str| {
-            let own = writer.matrix_type(matrix)?;
-            let elements: Vec<_> =
-                result.indices().map(|(column, row)| matrix.element("a", row, column)).collect();
-            let value = writer.matrix_value(result, &elements)?;
-            Ok(format!("{} {name}({own} a)\n{{\n    return {value};\n}}", result.name()))
-        };
-        self.library(format!("{}_transpose", matrix.name()), define).map(Form::call)
+        let parameters = format!("{} a", self.matrix_type(matrix)?);
+        let name = format!("{}_transpose", matrix.name());
+        self.by_elements(name, (result, &parameters), |_, (column, row)| Ok(matrix.element("a", row, column)))
     }
 
     /// The determinant, by cofactors.
@@ -201,15 +186,10 @@ impl Writer<'_> {
     /// A matrix converted to another scalar type.
     pub(crate) fn converted_matrix(&mut self, matrix: Matrix, scalar: Scalar) -> Result<Form> {
         let result = Matrix { scalar, ..matrix };
-        let define = |writer: &mut Self, name: &str| {
-            let own = writer.matrix_type(matrix)?;
-            let form = writer.conversion(matrix.scalar, scalar)?;
-            let indices = matrix.indices();
-            let elements: Vec<_> =
-                indices.map(|(column, row)| form.join(&[matrix.element("a", column, row)])).collect();
-            let value = writer.matrix_value(result, &elements)?;
-            Ok(format!("{} {name}({own} a)\n{{\n    return {value};\n}}", result.name()))
-        };
-        self.library(format!("{}_to_{}", matrix.name(), result.name()), define).map(Form::call)
+        let parameters = format!("{} a", self.matrix_type(matrix)?);
+        let name = format!("{}_to_{}", matrix.name(), result.name());
+        self.by_elements(name, (result, &parameters), |writer, (column, row)| {
+            Ok(writer.conversion(matrix.scalar, scalar)?.join(&[matrix.element("a", column, row)]))
+        })
     }
 }

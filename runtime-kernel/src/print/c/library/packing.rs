@@ -84,7 +84,7 @@ impl Writer<'_> {
                 let value = format!("(f32){part} / {scale}");
                 parts.push(if signed { format!("{max}({value}, -1.0f)") } else { value });
             }
-            let value = format!("{}{}}}", writer.dialect.construct(&vector), parts.join(", "));
+            let value = writer.dialect.made_of(&vector, &parts);
             Ok(format!("{vector} {name}(u32 a)\n{{\n    return {value};\n}}"))
         })
     }
@@ -107,7 +107,7 @@ impl Writer<'_> {
             for index in 0..4 {
                 parts.push(part(writer, 8, index, scalar == Scalar::I32)?);
             }
-            let value = format!("{}{}}}", writer.dialect.construct(&vector), parts.join(", "));
+            let value = writer.dialect.made_of(&vector, &parts);
             writer.scalar(Scalar::U32)?;
             Ok(format!("{vector} {name}(u32 a)\n{{\n    return {value};\n}}"))
         })
@@ -216,8 +216,8 @@ impl Writer<'_> {
     fn unpack_float(&mut self) -> Result<String> {
         let (vector, of_bits) = (self.vector(VEC2, Scalar::F32)?, self.of_half_bits()?);
         self.library("u32_unpack2x16float".to_owned(), |writer, name| {
-            let value =
-                format!("{}{of_bits}(a & 0xffffu), {of_bits}(a >> 16)}}", writer.dialect.construct(&vector));
+            let parts = [format!("{of_bits}(a & 0xffffu)"), format!("{of_bits}(a >> 16)")];
+            let value = writer.dialect.made_of(&vector, &parts);
             Ok(format!("{vector} {name}(u32 a) {{ return {value}; }}"))
         })
     }
@@ -266,12 +266,8 @@ impl Writer<'_> {
                 }
             }
             let (open, close) = if shape.size.is_some() { ("{", "}") } else { ("", "") };
-            let value = format!(
-                "{}{open}{}{close}, {open}{}{close}}}",
-                writer.dialect.construct(&result),
-                first.join(", "),
-                second.join(", ")
-            );
+            let parts = [first, second].map(|parts| [open, &parts.join(", "), close].concat());
+            let value = writer.dialect.made_of(&result, &parts);
             Ok(format!("{result} {name}({type_name} a)\n{{\n    return {value};\n}}"))
         };
         self.library(format!("{type_name}_{operation}"), define).map(Form::call)

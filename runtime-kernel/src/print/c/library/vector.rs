@@ -86,8 +86,7 @@ impl Writer<'_> {
                 });
                 form.join(&operands.collect::<Vec<_>>())
             });
-            let values = values.collect::<Vec<_>>().join(", ");
-            let value = [&writer.dialect.construct(&result), &values[..], "}"].concat();
+            let value = writer.dialect.made_of(&result, &values.collect::<Vec<_>>());
             Ok([&result, " ", name, "(", &parameters.join(", "), ") { return ", &value, "; }"].concat())
         };
         self.library(name, define).map(Form::call)
@@ -97,8 +96,7 @@ impl Writer<'_> {
     pub(crate) fn splat(&mut self, size: VectorSize, scalar: Scalar) -> Result<Form> {
         let vector = self.vector(size, scalar)?;
         let define = |writer: &mut Self, name: &str| {
-            let value =
-                format!("{}{}}}", writer.dialect.construct(&vector), vec!["a"; size as usize].join(", "));
+            let value = writer.dialect.made_of(&vector, &vec!["a".to_owned(); size as usize]);
             Ok(format!("{vector} {name}({} a) {{ return {value}; }}", scalar_name(scalar)))
         };
         self.library(format!("{vector}_splat"), define).map(Form::call)
@@ -116,7 +114,7 @@ impl Writer<'_> {
         let define = |writer: &mut Self, name: &str| {
             let values: Vec<_> =
                 pattern.iter().map(|component| format!("a.{}", COMPONENTS[*component as usize])).collect();
-            let value = format!("{}{}}}", writer.dialect.construct(&result), values.join(", "));
+            let value = writer.dialect.made_of(&result, &values);
             Ok(format!("{result} {name}({vector} a) {{ return {value}; }}"))
         };
         self.library(format!("{vector}_{letters}"), define).map(Form::call)
@@ -143,7 +141,7 @@ impl Writer<'_> {
         let define = |writer: &mut Self, name: &str| {
             let values = components("a", size).enumerate();
             let values: Vec<_> = values.map(|(index, old)| format!("i == {index} ? b : {old}")).collect();
-            let value = format!("{}{}}}", writer.dialect.construct(&vector), values.join(", "));
+            let value = writer.dialect.made_of(&vector, &values);
             Ok(format!("{vector} {name}({vector} a, u32 i, {} b) {{ return {value}; }}", scalar_name(scalar)))
         };
         self.library(format!("{vector}_with"), define).map(Form::call)
@@ -200,7 +198,7 @@ impl Writer<'_> {
             let each = |of: &dyn Fn(&str) -> String| {
                 let values: Vec<_> =
                     COMPONENTS[..size as usize].iter().map(|component| of(component)).collect();
-                format!("{}{}}}", writer.dialect.construct(&vector), values.join(", "))
+                writer.dialect.made_of(&vector, &values)
             };
             Ok(match operation {
                 "distance" => {

@@ -1,9 +1,10 @@
 //! Copies of statements and expressions for one invocation or for all of them.
 
-use naga::{BinaryOperator, Block, Expression, Handle, Statement};
+use naga::{BinaryOperator, Block, Expression, Statement};
 use runtime_core::{Error, Result};
 
 use super::{Argument, Copier};
+use crate::ir::Value;
 use crate::ir::body_writer::WriteBody;
 use crate::ir::operands::{operands, renew_operands, renew_uses};
 use crate::ir::variables::{Root, root};
@@ -53,12 +54,12 @@ impl Copier<'_> {
     }
 
     /// Whether a branch has only one side, and does not depend on what buffers hold: neighbouring invocations nearly always agree.
-    fn is_guard(&self, condition: Handle<Expression>, [accept, reject]: [&Block; 2]) -> bool {
+    fn is_guard(&self, condition: Value, [accept, reject]: [&Block; 2]) -> bool {
         (accept.is_empty() || reject.is_empty()) && self.is_known(condition, MAX_DEPTH)
     }
 
     /// Whether a value depends on scalars and indices only; a longer chain of operators than `depth` is not analysed.
-    fn is_known(&self, value: Handle<Expression>, depth: u32) -> bool {
+    fn is_known(&self, value: Value, depth: u32) -> bool {
         let Some(depth) = depth.checked_sub(1) else { return false };
         let expression = &self.source.expressions[value];
         let is_data = match *expression {
@@ -74,7 +75,7 @@ impl Copier<'_> {
     /// A guard, with all that follows in the branch: unless all invocations pass, the loop evaluates them from the start.
     fn guard(
         &mut self,
-        condition: Handle<Expression>,
+        condition: Value,
         [accept, reject]: [&Block; 2],
         after: &Rest<'_>,
         lanes: usize,
@@ -89,12 +90,7 @@ impl Copier<'_> {
     }
 
     /// The condition under which all copies pass a guard, and whether it must be true for that.
-    fn agreement(
-        &mut self,
-        condition: Handle<Expression>,
-        reject: &Block,
-        lanes: usize,
-    ) -> Result<(Handle<Expression>, bool)> {
+    fn agreement(&mut self, condition: Value, reject: &Block, lanes: usize) -> Result<(Value, bool)> {
         let conditions = (0..lanes).map(|lane| self.value(condition, lane)).collect::<Result<Vec<_>>>()?;
         let accepts = reject.is_empty();
         let op = if accepts { BinaryOperator::LogicalAnd } else { BinaryOperator::LogicalOr };
@@ -156,7 +152,7 @@ impl Copier<'_> {
         }
     }
 
-    fn emit(&mut self, old: Handle<Expression>, lane: usize) -> Result<()> {
+    fn emit(&mut self, old: Value, lane: usize) -> Result<()> {
         if self.source.expressions[old].needs_pre_emit() {
             return Ok(());
         }
@@ -172,7 +168,7 @@ impl Copier<'_> {
     }
 
     /// A component of an argument that depends on the copy.
-    fn own_component(&mut self, old: Handle<Expression>, lane: usize) -> Option<Handle<Expression>> {
+    fn own_component(&mut self, old: Value, lane: usize) -> Option<Value> {
         let Expression::AccessIndex { base, index } = self.source.expressions[old] else { return None };
         let Expression::FunctionArgument(argument) = self.source.expressions[base] else { return None };
         let Argument { x, .. } = self.lanes[lane].arguments[argument as usize]?;
@@ -184,7 +180,7 @@ impl Copier<'_> {
     }
 
     /// The new expression for one of the source; one that no statement evaluates is copied at its first use.
-    pub(super) fn value(&mut self, old: Handle<Expression>, lane: usize) -> Result<Handle<Expression>> {
+    pub(super) fn value(&mut self, old: Value, lane: usize) -> Result<Value> {
         if let Some(new) = self.lanes[lane].map[old.index()] {
             return Ok(new);
         }
@@ -211,7 +207,7 @@ impl Copier<'_> {
     }
 
     /// An expression of the source with new operands.
-    fn renewed(&mut self, old: Handle<Expression>, lane: usize) -> Result<Expression> {
+    fn renewed(&mut self, old: Value, lane: usize) -> Result<Expression> {
         let mut expression = self.source.expressions[old].clone();
         renew_operands(&mut expression, |operand| self.value(operand, lane))?;
         Ok(expression)

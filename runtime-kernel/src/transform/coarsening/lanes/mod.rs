@@ -12,25 +12,25 @@ use self::copies::Rest;
 use super::eligible::Plan;
 use super::launch_scalar::LaunchScalar;
 use crate::interface::Interface;
-use crate::ir::blocks;
 use crate::ir::body_writer::{BodyWriter, WriteBody};
 use crate::ir::operands::{operands, renew_operands};
+use crate::ir::{Local, Value, blocks};
 use crate::transform::inline::without_body;
 
 /// A built-in value in a copy.
 #[derive(Clone, Copy)]
 struct Argument {
-    x: Handle<Expression>,
+    x: Value,
     /// The vector, if it is used as such.
-    whole: Option<Handle<Expression>>,
+    whole: Option<Value>,
 }
 
 /// A copy of the body, for one invocation.
 struct Lane {
     /// By expression of the source.
-    map: Vec<Option<Handle<Expression>>>,
+    map: Vec<Option<Value>>,
     /// By variable of the source.
-    locals: Vec<Handle<LocalVariable>>,
+    locals: Vec<Local>,
     /// By argument: what differs from the invocation's own.
     arguments: Vec<Option<Argument>>,
 }
@@ -97,11 +97,7 @@ impl<'p> Copier<'p> {
     }
 
     /// Evaluates all invocations together and returns, if their work-groups exist and all of them pass the guards.
-    fn together(
-        &mut self,
-        (group, items): (Handle<Expression>, Handle<Expression>),
-        groups: Handle<Expression>,
-    ) -> Result<()> {
+    fn together(&mut self, (group, items): (Value, Value), groups: Value) -> Result<()> {
         let first = self.binary(BinaryOperator::Multiply, group, items);
         let (mut numbers, mut exist) = (Vec::new(), Vec::new());
         for item in 0..self.plan.items {
@@ -123,11 +119,7 @@ impl<'p> Copier<'p> {
     }
 
     /// Evaluates one invocation after the other, in a loop.
-    fn one_by_one(
-        &mut self,
-        (group, items): (Handle<Expression>, Handle<Expression>),
-        groups: Handle<Expression>,
-    ) -> Result<()> {
+    fn one_by_one(&mut self, (group, items): (Value, Value), groups: Value) -> Result<()> {
         let first = self.binary(BinaryOperator::Multiply, group, items);
         let ty = self.type_of(TypeInner::Scalar(Scalar::U32));
         let variable = LocalVariable { name: Some("item".to_owned()), ty, init: None };
@@ -162,12 +154,7 @@ impl<'p> Copier<'p> {
     }
 
     /// Begins a copy of the body for the invocation of work-group `number`; returns its index.
-    fn lane(
-        &mut self,
-        number: Handle<Expression>,
-        groups: Handle<Expression>,
-        initialises: bool,
-    ) -> Result<usize> {
+    fn lane(&mut self, number: Value, groups: Value, initialises: bool) -> Result<usize> {
         let mut lane = Lane {
             map: vec![None; self.source.expressions.len()],
             locals: Vec::new(),
@@ -201,7 +188,7 @@ impl<'p> Copier<'p> {
     }
 
     /// The index along x of this invocation in work-group `number`.
-    fn invocation(&mut self, number: Handle<Expression>) -> Handle<Expression> {
+    fn invocation(&mut self, number: Value) -> Value {
         if self.group_size == 1 {
             return number;
         }
@@ -213,7 +200,7 @@ impl<'p> Copier<'p> {
 
     /// Whether an argument is used other than by a component.
     fn is_used_whole(&self, argument: usize) -> bool {
-        let is_argument = |operand: Handle<Expression>| matches!(self.source.expressions[operand], Expression::FunctionArgument(index) if index as usize == argument);
+        let is_argument = |operand: Value| matches!(self.source.expressions[operand], Expression::FunctionArgument(index) if index as usize == argument);
         let mut stores_it = false;
         blocks::each(&self.plan.body, &mut |statement| {
             stores_it |= matches!(statement, Statement::Store { value, .. } if is_argument(*value));
@@ -225,7 +212,7 @@ impl<'p> Copier<'p> {
     }
 
     /// A vector argument with another x component.
-    fn composed(&mut self, argument: usize, ty: Handle<Type>, x: Handle<Expression>) -> Handle<Expression> {
+    fn composed(&mut self, argument: usize, ty: Handle<Type>, x: Value) -> Value {
         let mut components = vec![x];
         for index in 1..3 {
             let base = self.argument(argument);
@@ -234,12 +221,12 @@ impl<'p> Copier<'p> {
         self.append(Expression::Compose { ty, components })
     }
 
-    fn argument(&mut self, index: usize) -> Handle<Expression> {
+    fn argument(&mut self, index: usize) -> Value {
         self.constant(Expression::FunctionArgument(u32::try_from(index).unwrap_or(u32::MAX)))
     }
 
     /// The x component of a built-in value; adds the argument if the kernel does not take it.
-    fn component(&mut self, built_in: BuiltIn) -> Handle<Expression> {
+    fn component(&mut self, built_in: BuiltIn) -> Value {
         let is_it = |argument: &FunctionArgument| argument.binding == Some(Binding::BuiltIn(built_in));
         let index = self.out.function.arguments.iter().position(is_it).unwrap_or_else(|| {
             let inner = TypeInner::Vector { size: VectorSize::Tri, scalar: Scalar::U32 };
@@ -267,14 +254,14 @@ impl<'p> Copier<'p> {
     }
 
     /// Copies a constant expression, to be evaluated here.
-    fn evaluated(&mut self, old: Handle<Expression>) -> Result<Handle<Expression>> {
+    fn evaluated(&mut self, old: Value) -> Result<Value> {
         let mut expression = self.source.expressions[old].clone();
         renew_operands(&mut expression, |operand| self.evaluated(operand))?;
         Ok(if expression.needs_pre_emit() { self.constant(expression) } else { self.append(expression) })
     }
 
     /// The values joined by an operator.
-    fn folded(&mut self, op: BinaryOperator, values: &[Handle<Expression>]) -> Result<Handle<Expression>> {
+    fn folded(&mut self, op: BinaryOperator, values: &[Value]) -> Result<Value> {
         let joined = values.iter().copied().reduce(|left, right| self.binary(op, left, right));
         joined.ok_or_else(|| Error::unsupported("coarsening by a factor of 0 is not supported"))
     }

@@ -8,24 +8,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use naga::{
-    AddressSpace, BinaryOperator as Op, Block, Expression, FastHashMap, FastHashSet, Function, Handle,
-    LocalVariable, MathFunction, Module, Scalar, ScalarKind, Statement, TypeInner,
+    AddressSpace, BinaryOperator as Op, Block, Expression, FastHashMap, FastHashSet, Function, MathFunction,
+    Module, Scalar, ScalarKind, Statement, TypeInner,
 };
 
 use crate::analysis::proof::FunctionContext;
 use crate::analysis::proof::trip_count::{loop_head, loop_step};
 use crate::analysis::uniformity::{Shape, Uniformity, constant};
-use crate::ir::blocks;
 use crate::ir::operands::operands;
 use crate::ir::variables::{Root, loaded, root};
+use crate::ir::{Local, Value, blocks};
 use crate::print::c::invocation::hoisted_checks::{HoistedChecks, PackedSum};
 
 /// The loops of a function that qualify, by the condition at their head.
 pub(crate) fn contiguous_loops(
     context: FunctionContext<'_>,
     uniformity: &Uniformity,
-    named: &dyn Fn(Handle<Expression>) -> bool,
-) -> BTreeMap<Handle<Expression>, HoistedChecks> {
+    named: &dyn Fn(Value) -> bool,
+) -> BTreeMap<Value, HoistedChecks> {
     let mut found = BTreeMap::new();
     blocks::each(&context.function.body, &mut |statement| {
         if let Statement::Loop { body, continuing, break_if: None } = statement
@@ -43,23 +43,19 @@ struct Finder<'a> {
     module: &'a Module,
     function: &'a Function,
     context: FunctionContext<'a>,
-    counter: Handle<LocalVariable>,
+    counter: Local,
     /// Expressions evaluated in an iteration.
-    inside: BTreeSet<Handle<Expression>>,
+    inside: BTreeSet<Value>,
     /// Variables that the loop assigns.
-    assigned: FastHashSet<Handle<LocalVariable>>,
+    assigned: FastHashSet<Local>,
     /// The values assigned to variables other than the counter.
-    sums: Vec<(Handle<LocalVariable>, Handle<Expression>)>,
+    sums: Vec<(Local, Value)>,
     /// By value: its growth per iteration.
-    slopes: FastHashMap<Handle<Expression>, u32>,
+    slopes: FastHashMap<Value, u32>,
 }
 
 impl<'a> Finder<'a> {
-    fn of(
-        context: FunctionContext<'a>,
-        body: &Block,
-        continuing: &Block,
-    ) -> Option<(Handle<Expression>, Self)> {
+    fn of(context: FunctionContext<'a>, body: &Block, continuing: &Block) -> Option<(Value, Self)> {
         let (module, function) = (context.module, context.function);
         let (exit, condition) = loop_head(body)?;
         let mut loads = Vec::new();
@@ -102,7 +98,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Whether a value is an integer variable plus something, by an operation whose order does not matter.
-    fn is_sum(&self, variable: Handle<LocalVariable>, value: Handle<Expression>) -> bool {
+    fn is_sum(&self, variable: Local, value: Value) -> bool {
         let own = |operand| loaded(self.function, operand) == Some(variable);
         let any_order = match self.function.expressions[value] {
             Expression::Binary { op: Op::Add | Op::And | Op::InclusiveOr | Op::ExclusiveOr, left, right } => {
@@ -116,16 +112,16 @@ impl<'a> Finder<'a> {
         any_order && self.is_integer(value)
     }
 
-    fn is_integer(&self, value: Handle<Expression>) -> bool {
+    fn is_integer(&self, value: Value) -> bool {
         let inner = self.context.inner(value);
         matches!(inner, TypeInner::Scalar(Scalar { kind: ScalarKind::Sint | ScalarKind::Uint, width: 4 }))
     }
 
     fn checks(
         self,
-        condition: Handle<Expression>,
+        condition: Value,
         uniformity: &Uniformity,
-        named: &dyn Fn(Handle<Expression>) -> bool,
+        named: &dyn Fn(Value) -> bool,
     ) -> Option<HoistedChecks> {
         let Expression::Binary { op: Op::Less, left, right: limit } = self.function.expressions[condition]
         else {
@@ -160,7 +156,7 @@ impl<'a> Finder<'a> {
     }
 
     /// The sum of dot products of packed bytes that the loop computes, if it does nothing else.
-    fn packed_sum(&self, accesses: &BTreeMap<Handle<Expression>, Handle<Expression>>) -> Option<PackedSum> {
+    fn packed_sum(&self, accesses: &BTreeMap<Value, Value>) -> Option<PackedSum> {
         let [(variable, value)] = self.sums[..] else { return None };
         let Expression::Binary { op: Op::Add, left, right } = self.function.expressions[value] else {
             return None;
@@ -169,7 +165,7 @@ impl<'a> Finder<'a> {
         let Expression::Math { fun, arg, arg1: Some(other), .. } = self.function.expressions[added] else {
             return None;
         };
-        let word = |value: Handle<Expression>| match self.function.expressions[value] {
+        let word = |value: Value| match self.function.expressions[value] {
             Expression::Load { pointer } if accesses.contains_key(&pointer) => Some(pointer),
             _ => None,
         };
@@ -182,11 +178,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Records an access of the loop whose check can be hoisted; `None` for an access that rules the loop out.
-    fn load(
-        &self,
-        mut pointer: Handle<Expression>,
-        accesses: &mut BTreeMap<Handle<Expression>, Handle<Expression>>,
-    ) -> Option<()> {
+    fn load(&self, mut pointer: Value, accesses: &mut BTreeMap<Value, Value>) -> Option<()> {
         let place = root(self.function, pointer);
         loop {
             match self.function.expressions[pointer] {
@@ -211,12 +203,12 @@ impl<'a> Finder<'a> {
     }
 
     /// The growth of a value per iteration, if it is constant and the value can be computed before the loop.
-    fn slope(&self, value: Handle<Expression>) -> Option<u32> {
+    fn slope(&self, value: Value) -> Option<u32> {
         if self.inside.contains(&value) { self.slopes.get(&value).copied() } else { Some(0) }
     }
 
     /// The slope of a value whose operands' slopes are known.
-    fn slope_of(&self, value: Handle<Expression>) -> Option<u32> {
+    fn slope_of(&self, value: Value) -> Option<u32> {
         let integer = |value| self.slope(value).filter(|_| self.is_integer(value));
         match self.function.expressions[value] {
             Expression::Load { pointer } => match self.function.expressions[pointer] {
@@ -247,7 +239,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Whether a pointer leads to a scalar argument of the kernel.
-    fn is_fixed(&self, pointer: Handle<Expression>) -> bool {
+    fn is_fixed(&self, pointer: Value) -> bool {
         match self.function.expressions[pointer] {
             Expression::AccessIndex { base, .. } => self.is_fixed(base),
             Expression::GlobalVariable(variable) => {

@@ -13,18 +13,16 @@
 //!
 //! That invocations do not touch each other's elements between barriers is WGSL's rule against data races.
 
-use naga::{
-    AddressSpace, BinaryOperator, Block, Expression, FastHashSet, Handle, ScalarKind, Statement, TypeInner,
-};
+use naga::{AddressSpace, BinaryOperator, Block, Expression, FastHashSet, ScalarKind, Statement, TypeInner};
 
 use super::Analysis;
 use super::row_facts::RowFacts;
 use super::variable_storage::Storage;
 use crate::analysis::proof::range;
 use crate::analysis::uniformity::{Shape, constant};
-use crate::ir::blocks;
 use crate::ir::operands::operands;
 use crate::ir::variables::{Root, is_read_only, root};
+use crate::ir::{Value, blocks};
 
 /// Accesses are compared in pairs; regions with more than this are not analysed.
 const MAX_ACCESSES: usize = 512;
@@ -32,11 +30,11 @@ const MAX_ACCESSES: usize = 512;
 /// A load or store of one invocation.
 #[derive(Clone, Copy, Debug)]
 struct MemoryAccess {
-    pointer: Handle<Expression>,
+    pointer: Value,
     /// The load expression, if it is a load.
-    load: Option<Handle<Expression>>,
+    load: Option<Value>,
     /// The stored value, if it is a store.
-    value: Option<Handle<Expression>>,
+    value: Option<Value>,
     /// Whether it is inside a loop of the region.
     looped: bool,
 }
@@ -54,7 +52,7 @@ enum Relation {
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Known(u32),
-    Index { access: Handle<Expression>, index: Handle<Expression> },
+    Index { access: Value, index: Value },
 }
 
 /// An access with its access chain.
@@ -72,22 +70,22 @@ impl Analysis<'_, '_> {
             region: index,
             accesses: Vec::new(),
             seen: FastHashSet::default(),
-            good: true,
+            vectorises: true,
         };
         let region = &self.steps.regions[index];
         finder.block(&region.body, false);
-        region.agreed.iter().for_each(|&value| finder.value(value, false));
+        region.uniform_values.iter().for_each(|&value| finder.value(value, false));
         // A call may access any memory.
         !self.storage.needs[index].atomics
-            && finder.good
+            && finder.vectorises
             && finder.accesses.len() <= MAX_ACCESSES
             && self.are_independent(&finder.accesses, row_facts)
     }
 
     /// Takes one step from the comparison budget; `false` if it is exhausted.
     fn has_budget(&self) -> bool {
-        let left = self.patience.get();
-        self.patience.set(left.saturating_sub(1));
+        let left = self.comparison_budget.get();
+        self.comparison_budget.set(left.saturating_sub(1));
         left > 0
     }
 
@@ -131,7 +129,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Whether a pointer leads to a scalar array element, and to consecutive elements in consecutive invocations.
-    fn is_consecutive(&self, pointer: Handle<Expression>) -> bool {
+    fn is_consecutive(&self, pointer: Value) -> bool {
         let Expression::Access { base, index } = self.function.expressions[pointer] else { return false };
         let scalar = matches!(self.context.pointee(pointer), TypeInner::Scalar(_));
         let array = matches!(self.context.pointee(base), TypeInner::Array { .. });
@@ -144,12 +142,7 @@ impl Analysis<'_, '_> {
         !first.looped && !second.looped && self.depends(value, load, &mut FastHashSet::default())
     }
 
-    fn depends(
-        &self,
-        value: Handle<Expression>,
-        on: Handle<Expression>,
-        seen: &mut FastHashSet<Handle<Expression>>,
-    ) -> bool {
+    fn depends(&self, value: Value, on: Value, seen: &mut FastHashSet<Value>) -> bool {
         value == on
             || (self.has_budget()
                 && seen.insert(value)
@@ -179,7 +172,7 @@ impl Analysis<'_, '_> {
 
     /// The access chain to a place; a place inside a vector counts as the whole vector unless the component is
     /// constant.
-    fn parts(&self, mut pointer: Handle<Expression>) -> Vec<Part> {
+    fn parts(&self, mut pointer: Value) -> Vec<Part> {
         let mut parts = Vec::new();
         loop {
             let context = self.context;
@@ -204,7 +197,7 @@ impl Analysis<'_, '_> {
     }
 
     /// The difference of two 32-bit integers modulo 2^32, if it is constant.
-    fn distance(&self, a: Handle<Expression>, b: Handle<Expression>) -> Option<u32> {
+    fn distance(&self, a: Value, b: Value) -> Option<u32> {
         let mut sum = Sum { analysis: self, terms: Vec::new() };
         sum.add(a, 1, 0)?;
         sum.add(b, u32::MAX, 0)?;
@@ -216,7 +209,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Whether two expressions have the same value throughout the region.
-    fn is_same(&self, a: Handle<Expression>, b: Handle<Expression>, depth: u32) -> bool {
+    fn is_same(&self, a: Value, b: Value, depth: u32) -> bool {
         if a == b {
             return true;
         }
@@ -243,7 +236,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Whether two loads read the same place, which the region does not write.
-    fn is_same_load(&self, a: Handle<Expression>, b: Handle<Expression>) -> bool {
+    fn is_same_load(&self, a: Value, b: Value) -> bool {
         match (&self.function.expressions[a], &self.function.expressions[b]) {
             (
                 &Expression::AccessIndex { base: a, index: i },
@@ -263,12 +256,12 @@ impl Analysis<'_, '_> {
 /// A linear combination of values modulo 2^32; the term `None` is the constant one.
 struct Sum<'f, 'p, 'a> {
     analysis: &'f Analysis<'p, 'a>,
-    terms: Vec<(Option<Handle<Expression>>, u32)>,
+    terms: Vec<(Option<Value>, u32)>,
 }
 
 impl Sum<'_, '_, '_> {
     /// Adds a multiple of a value; `None` if there are too many terms.
-    fn add(&mut self, value: Handle<Expression>, factor: u32, depth: u32) -> Option<()> {
+    fn add(&mut self, value: Value, factor: u32, depth: u32) -> Option<()> {
         if !self.analysis.has_budget() {
             return None;
         }
@@ -306,9 +299,9 @@ impl Sum<'_, '_, '_> {
         }
     }
 
-    fn term(&mut self, value: Option<Handle<Expression>>, factor: u32) -> Option<()> {
+    fn term(&mut self, value: Option<Value>, factor: u32) -> Option<()> {
         let analysis = self.analysis;
-        let same = |other: &Option<Handle<Expression>>| match (value, *other) {
+        let same = |other: &Option<Value>| match (value, *other) {
             (None, None) => true,
             (Some(a), Some(b)) => analysis.is_same(a, b, 0),
             _ => false,
@@ -326,9 +319,9 @@ struct Finder<'f, 'p, 'a> {
     analysis: &'f Analysis<'p, 'a>,
     region: usize,
     accesses: Vec<MemoryAccess>,
-    seen: FastHashSet<Handle<Expression>>,
+    seen: FastHashSet<Value>,
     /// Whether no array in the loop's body prevents the pragma.
-    good: bool,
+    vectorises: bool,
 }
 
 impl Finder<'_, '_, '_> {
@@ -348,10 +341,10 @@ impl Finder<'_, '_, '_> {
                 Statement::Call { arguments, .. } => {
                     for &argument in arguments {
                         self.value(argument, looped);
-                        self.good &= !self.analysis.context.is_pointer(argument);
+                        self.vectorises &= !self.analysis.context.is_pointer(argument);
                     }
                 }
-                Statement::Atomic { .. } => self.good = false,
+                Statement::Atomic { .. } => self.vectorises = false,
                 other => {
                     let looped = looped || matches!(other, Statement::Loop { .. });
                     blocks::control(other).into_iter().for_each(|value| self.value(value, looped));
@@ -361,13 +354,13 @@ impl Finder<'_, '_, '_> {
         }
     }
 
-    fn value(&mut self, value: Handle<Expression>, looped: bool) {
+    fn value(&mut self, value: Value, looped: bool) {
         if !self.analysis.uses.is_named(value) {
             self.expression(value, looped);
         }
     }
 
-    fn expression(&mut self, value: Handle<Expression>, looped: bool) {
+    fn expression(&mut self, value: Value, looped: bool) {
         if !self.seen.insert(value) {
             return;
         }
@@ -376,13 +369,13 @@ impl Finder<'_, '_, '_> {
                 self.chain(pointer, looped);
                 self.access(MemoryAccess { pointer, load: Some(value), value: None, looped });
             }
-            Expression::Access { base, .. } if self.is_array_of_the_body(base) => self.good = false,
+            Expression::Access { base, .. } if self.is_array_of_the_body(base) => self.vectorises = false,
             ref other => operands(other).for_each(|operand| self.value(operand, looped)),
         }
     }
 
     /// The indices of an access chain are evaluated as well.
-    fn chain(&mut self, pointer: Handle<Expression>, looped: bool) {
+    fn chain(&mut self, pointer: Value, looped: bool) {
         match self.analysis.function.expressions[pointer] {
             Expression::Access { base, index } => {
                 self.value(index, looped);
@@ -394,7 +387,7 @@ impl Finder<'_, '_, '_> {
     }
 
     /// Whether the element of an array value is read through memory in the loop's body.
-    fn is_array_of_the_body(&self, mut base: Handle<Expression>) -> bool {
+    fn is_array_of_the_body(&self, mut base: Value) -> bool {
         let analysis = self.analysis;
         if analysis.context.is_pointer(base)
             || matches!(analysis.context.inner(base), TypeInner::Vector { .. })
@@ -419,7 +412,7 @@ impl Finder<'_, '_, '_> {
                 Storage::LanesInPlace => self.accesses.push(access),
                 Storage::Body(_) if self.is_indexed(access.pointer) => {
                     let written = analysis.storage.needs[self.region].writes.contains(&variable);
-                    self.good &= !written;
+                    self.vectorises &= !written;
                 }
                 _ => {}
             },
@@ -427,12 +420,12 @@ impl Finder<'_, '_, '_> {
                 AddressSpace::WorkGroup | AddressSpace::Storage { .. } => self.accesses.push(access),
                 _ => {}
             },
-            Root::Argument => self.good = false,
+            Root::Argument => self.vectorises = false,
         }
     }
 
     /// Whether the element that a chain leads to is known only at run time.
-    fn is_indexed(&self, pointer: Handle<Expression>) -> bool {
+    fn is_indexed(&self, pointer: Value) -> bool {
         self.analysis.parts(pointer).iter().any(|part| matches!(part, Part::Index { .. }))
     }
 }

@@ -15,7 +15,7 @@ pub(crate) mod variable_storage;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use naga::{BinaryOperator, Expression, Function, Handle, Module};
+use naga::{BinaryOperator, Expression, Function, Module};
 use runtime_core::Result;
 
 use self::contiguous_loops::contiguous_loops;
@@ -29,6 +29,7 @@ use crate::analysis::proof::FunctionContext;
 use crate::analysis::proof::bounds::Scope;
 use crate::analysis::proof::range::{self, Element};
 use crate::analysis::uniformity::Uniformity;
+use crate::ir::{Global, Value};
 use crate::print::c::invocation::hoisted_checks::HoistedChecks;
 use crate::program::{Checks, Program};
 
@@ -67,9 +68,9 @@ pub(crate) struct Schedule {
     pub(crate) rows: Vec<RowSchedule>,
     /// Accesses and shift amounts that conditions before them keep in range, so that only their position makes
     /// them safe unchecked. Those that need no condition are not included.
-    pub(crate) placed: BTreeSet<Handle<Expression>>,
+    pub(crate) placed: BTreeSet<Value>,
     /// Loops whose range checks are hoisted, by the condition at their head.
-    pub(crate) hoisted: BTreeMap<Handle<Expression>, HoistedChecks>,
+    pub(crate) hoisted: BTreeMap<Value, HoistedChecks>,
 }
 
 /// The inputs of the analyses.
@@ -79,14 +80,14 @@ pub(crate) struct Analysis<'p, 'a> {
     pub(crate) context: FunctionContext<'a>,
     pub(crate) checks: Checks,
     /// The tensors that are never read.
-    pub(crate) only_written: BTreeSet<Handle<naga::GlobalVariable>>,
+    pub(crate) only_written: BTreeSet<Global>,
     pub(crate) uses: &'p Uses<'p>,
     pub(crate) uniform_code: &'p UniformCode<'p>,
     pub(crate) uniformity: &'p Uniformity,
     pub(crate) steps: &'p Steps,
     pub(crate) storage: &'p VariableStorage,
     /// The remaining budget for comparing accesses, which hostile code would otherwise exhaust.
-    pub(crate) patience: std::cell::Cell<u32>,
+    pub(crate) comparison_budget: std::cell::Cell<u32>,
 }
 
 /// Budget for comparing accesses of an entry point; the kernels of this repository take a few thousand steps.
@@ -102,7 +103,7 @@ impl Schedule {
         index: usize,
         context: FunctionContext<'_>,
         (checks, width): (Checks, u32),
-        named: &dyn Fn(Handle<Expression>) -> bool,
+        named: &dyn Fn(Value) -> bool,
         form: Form,
     ) -> Result<Self> {
         let (module, function) = (context.module, context.function);
@@ -137,7 +138,7 @@ impl Schedule {
             uniformity: &uniformity,
             steps: &steps,
             storage: &storage,
-            patience: std::cell::Cell::new(COMPARISON_BUDGET),
+            comparison_budget: std::cell::Cell::new(COMPARISON_BUDGET),
         };
         let mut widths = BTreeMap::new();
         collect_widths(&steps.steps, &mut widths);
@@ -167,11 +168,7 @@ impl Analysis<'_, '_> {
 
 /// The accesses that are unchecked because of their position, except those moved ahead of it. With checks turned
 /// off the caller guarantees all accesses that the program makes, but none that it does not make.
-fn placed(
-    context: FunctionContext<'_>,
-    checks: Checks,
-    ahead: &BTreeSet<Handle<Expression>>,
-) -> BTreeSet<Handle<Expression>> {
+fn placed(context: FunctionContext<'_>, checks: Checks, ahead: &BTreeSet<Value>) -> BTreeSet<Value> {
     let mut found = BTreeSet::new();
     for (handle, expression) in context.function.expressions.iter() {
         match *expression {
@@ -205,18 +202,7 @@ fn collect_widths(steps: &[Step], widths: &mut BTreeMap<usize, u32>) {
                 row_schedule::leaves(&rows.steps, &mut regions);
                 widths.extend(regions.into_iter().map(|region| (region, rows.width)));
             }
-            Step::If { accept, reject, .. } => {
-                collect_widths(accept, widths);
-                collect_widths(reject, widths);
-            }
-            Step::Switch { cases, .. } => {
-                cases.iter().for_each(|(_, _, steps)| collect_widths(steps, widths));
-            }
-            Step::Loop { body, continuing, .. } => {
-                collect_widths(body, widths);
-                collect_widths(continuing, widths);
-            }
-            _ => {}
+            other => other.inner().for_each(|inner| collect_widths(inner, widths)),
         }
     }
 }

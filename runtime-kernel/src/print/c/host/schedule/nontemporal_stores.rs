@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use naga::{
-    AddressSpace, BinaryOperator as Op, Block, Expression, FastHashMap, GlobalVariable, Handle, Scalar,
-    Statement, TypeInner, UnaryOperator,
+    AddressSpace, BinaryOperator as Op, Block, Expression, FastHashMap, Scalar, Statement, TypeInner,
+    UnaryOperator,
 };
 
 use super::Analysis;
 use super::row_facts::RowFacts;
 use crate::ir::blocks::Skip;
 use crate::ir::variables::{Root, root};
+use crate::ir::{Global, Value};
 
 /// A row must consist of whole cache lines.
 pub(crate) const LINE_BYTES: u32 = 64;
@@ -21,21 +22,21 @@ const MAX_EXPRESSIONS: usize = 1000;
 /// A store by every invocation of a row, to consecutive elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NontemporalStore {
-    pub(crate) access: Handle<Expression>,
-    pub(crate) variable: Handle<GlobalVariable>,
+    pub(crate) access: Value,
+    pub(crate) variable: Global,
     pub(crate) scalar: Scalar,
 }
 
 /// The context of the search for such stores.
 struct Scan<'c> {
     /// The conditions among the row facts, with their values.
-    known: FastHashMap<Handle<Expression>, bool>,
+    known: FastHashMap<Value, bool>,
     width: u32,
     row_facts: &'c RowFacts,
 }
 
 /// By variable: its only such store; `None` if there are others.
-type Found = BTreeMap<Handle<GlobalVariable>, Option<NontemporalStore>>;
+type Found = BTreeMap<Global, Option<NontemporalStore>>;
 
 impl Analysis<'_, '_> {
     /// The stores of a region that write whole rows, given the row facts.
@@ -95,7 +96,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Whether the row facts imply a condition's value for all invocations.
-    fn is_certain(&self, condition: Handle<Expression>, holds: bool, scan: &Scan<'_>) -> bool {
+    fn is_certain(&self, condition: Value, holds: bool, scan: &Scan<'_>) -> bool {
         match self.function.expressions[condition] {
             Expression::Unary { op: UnaryOperator::LogicalNot, expr } => self.is_certain(expr, !holds, scan),
             Expression::Binary { op, left, right }
@@ -108,7 +109,7 @@ impl Analysis<'_, '_> {
     }
 
     /// The storage buffer that a pointer leads into.
-    fn written(&self, pointer: Handle<Expression>) -> Option<Handle<GlobalVariable>> {
+    fn written(&self, pointer: Value) -> Option<Global> {
         match root(self.function, pointer) {
             Root::Global(variable) => {
                 let space = self.module.global_variables[variable].space;
@@ -120,8 +121,8 @@ impl Analysis<'_, '_> {
 
     fn nontemporal_store(
         &self,
-        access: Handle<Expression>,
-        variable: Handle<GlobalVariable>,
+        access: Value,
+        variable: Global,
         scan: &Scan<'_>,
     ) -> Option<NontemporalStore> {
         let Expression::Access { base, .. } = self.function.expressions[access] else { return None };

@@ -7,15 +7,16 @@
 
 use std::collections::BTreeSet;
 
-use naga::{Block, Expression, Function, Handle, LocalVariable, Range, Span, Statement, SwitchValue};
+use naga::{Block, Expression, Function, Range, Span, Statement, SwitchValue};
 use runtime_core::Result;
 
 use super::row_schedule::rows;
 use super::uniform_code::UniformCode;
 use super::uses::{Needs, Uses};
 use crate::ir::blocks::{self, Skip, has_barrier};
-use crate::ir::operands::{each_use, operands};
+use crate::ir::operands::{operands, used_by};
 use crate::ir::variables::Root;
+use crate::ir::{Local, Value};
 use crate::program::Program;
 
 /// A step of a work-group.
@@ -47,6 +48,52 @@ pub(crate) enum Step {
     Return,
 }
 
+impl Step {
+    /// The lists of steps inside.
+    pub(crate) fn inner(&self) -> impl Iterator<Item = &[Self]> {
+        let (two, cases) = match self {
+            Self::Rows(rows) => ([Some(&rows.steps), None], &[][..]),
+            Self::If { accept: first, reject: second, .. }
+            | Self::Loop { body: first, continuing: second, .. } => ([Some(first), Some(second)], &[][..]),
+            Self::Switch { cases, .. } => ([None; 2], &cases[..]),
+            _ => ([None; 2], &[][..]),
+        };
+        two.into_iter().flatten().chain(cases.iter().map(|(_, _, steps)| steps)).map(Vec::as_slice)
+    }
+
+    /// [`inner`](Self::inner), to be changed.
+    pub(crate) fn inner_mut(&mut self) -> impl Iterator<Item = &mut Vec<Self>> {
+        let (two, cases) = match self {
+            Self::Rows(rows) => ([Some(&mut rows.steps), None], &mut [][..]),
+            Self::If { accept: first, reject: second, .. }
+            | Self::Loop { body: first, continuing: second, .. } => {
+                ([Some(first), Some(second)], &mut [][..])
+            }
+            Self::Switch { cases, .. } => ([None, None], &mut cases[..]),
+            _ => ([None, None], &mut [][..]),
+        };
+        two.into_iter().flatten().chain(cases.iter_mut().map(|(_, _, steps)| steps))
+    }
+
+    /// The condition that chooses among the steps inside, or ends the loop.
+    pub(crate) const fn condition(&self) -> Option<Condition> {
+        match *self {
+            Self::If { condition, .. } | Self::Switch { selector: condition, .. } => Some(condition),
+            Self::Loop { break_if, .. } => break_if,
+            _ => None,
+        }
+    }
+
+    /// Whether it continues the loop around it.
+    pub(crate) fn continues(&self) -> bool {
+        match self {
+            Self::Continue => true,
+            Self::If { .. } | Self::Switch { .. } => self.inner().flatten().any(Self::continues),
+            _ => false,
+        }
+    }
+}
+
 /// Statements of the program with their numbers in the order of the text; an `Emit` may be split into parts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbered {
@@ -61,18 +108,18 @@ pub(crate) struct Rows {
     /// Invocations per row.
     pub(crate) width: u32,
     /// Group variables that the steps write: every row starts from their values before the first.
-    pub(crate) written: BTreeSet<Handle<LocalVariable>>,
+    pub(crate) written: BTreeSet<Local>,
     /// Per-invocation variables that the row carries through its loops.
-    pub(crate) carried: BTreeSet<Handle<LocalVariable>>,
+    pub(crate) carried: BTreeSet<Local>,
 }
 
 /// A uniform condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// Computed at its use.
-    Once(Handle<Expression>),
+    Once(Value),
     /// Computed by the invocations of the preceding region, which all agree.
-    Agreed(Handle<Expression>),
+    FromRegion(Value),
 }
 
 /// Code that runs for every invocation between two cuts.
@@ -82,7 +129,7 @@ pub(crate) struct Region {
     /// The numbers of its statements.
     pub(crate) numbers: Vec<u32>,
     /// Uniform values that it computes for the group.
-    pub(crate) agreed: Vec<Handle<Expression>>,
+    pub(crate) uniform_values: Vec<Value>,
     /// Whether it is inside a uniform loop.
     pub(crate) repeats: bool,
     /// How far some invocations jump ahead, past the following region.
@@ -95,7 +142,7 @@ pub(crate) struct Steps {
     pub(crate) steps: Vec<Step>,
     pub(crate) regions: Vec<Region>,
     /// Expressions evaluated once, ahead of a region in which invocations may jump over them.
-    pub(crate) ahead: BTreeSet<Handle<Expression>>,
+    pub(crate) ahead: BTreeSet<Value>,
 }
 
 /// Splits the body of a function.
@@ -137,7 +184,7 @@ struct RegionBuilder<'c> {
     pending_jumps: bool,
     /// What the first statements of the pending region use, and how many these are.
     pending_needs: (Needs, usize),
-    ahead: BTreeSet<Handle<Expression>>,
+    ahead: BTreeSet<Value>,
     /// Number of the next statement.
     number: u32,
     /// Number of enclosing uniform loops.
@@ -149,7 +196,7 @@ struct RegionBuilder<'c> {
 impl RegionBuilder<'_> {
     /// Ends the pending region.
     fn flush(&mut self, steps: &mut Vec<Step>) {
-        if self.pending.body.is_empty() && self.pending.agreed.is_empty() {
+        if self.pending.body.is_empty() && self.pending.uniform_values.is_empty() {
             return;
         }
         let mut region = std::mem::take(&mut self.pending);
@@ -167,7 +214,7 @@ impl RegionBuilder<'_> {
         let (needs, known) = &mut self.pending_needs;
         self.pending.body[*known..].iter().for_each(|statement| self.uses.statement(statement, needs));
         *known = self.pending.body.len();
-        self.pending.agreed.iter().for_each(|&value| self.uses.value(value, needs));
+        self.pending.uniform_values.iter().for_each(|&value| self.uses.value(value, needs));
         needs.reads.contains(&variable)
     }
 
@@ -261,9 +308,7 @@ impl RegionBuilder<'_> {
             {
                 self.flush(steps);
             }
-            let mut used = Vec::new();
-            each_use(&mut statement.clone(), |value| used.push(*value));
-            self.note_ahead(&used);
+            self.note_ahead(&used_by(statement).0);
             once(steps, (statement.clone(), number), span);
         } else {
             self.reject_jump_ahead(span)?;
@@ -276,7 +321,7 @@ impl RegionBuilder<'_> {
     }
 
     /// Records expressions that are evaluated before the pending region although it may jump over them.
-    fn note_ahead(&mut self, values: &[Handle<Expression>]) {
+    fn note_ahead(&mut self, values: &[Value]) {
         let mut pending = if self.pending_jumps { values.to_vec() } else { Vec::new() };
         while let Some(value) = pending.pop() {
             if self.ahead.insert(value) {
@@ -286,14 +331,14 @@ impl RegionBuilder<'_> {
     }
 
     /// A condition computed by the group, or by the invocations just before.
-    fn condition(&mut self, condition: Handle<Expression>, steps: &mut Vec<Step>) -> Condition {
+    fn condition(&mut self, condition: Value, steps: &mut Vec<Step>) -> Condition {
         if self.uniform_code.is_once(condition) {
             self.flush(steps);
             return Condition::Once(condition);
         }
-        self.pending.agreed.push(condition);
+        self.pending.uniform_values.push(condition);
         self.flush(steps);
-        Condition::Agreed(condition)
+        Condition::FromRegion(condition)
     }
 
     /// Uniform control flow.

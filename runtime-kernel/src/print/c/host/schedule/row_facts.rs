@@ -16,8 +16,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use naga::{
-    AddressSpace, BinaryOperator as Op, Block, Expression, FastHashMap, Handle, LocalVariable, ScalarKind,
-    Statement, TypeInner, UnaryOperator,
+    AddressSpace, BinaryOperator as Op, Block, Expression, FastHashMap, ScalarKind, Statement, TypeInner,
+    UnaryOperator,
 };
 
 use super::Analysis;
@@ -27,24 +27,25 @@ use crate::analysis::uniformity::Shape;
 use crate::ir::blocks::Skip;
 use crate::ir::operands::{is_result, operands};
 use crate::ir::variables::Root;
+use crate::ir::{Local, Value};
 
 /// The facts that one copy of a region's loop relies on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AssumedFacts {
     /// Conditions, with their value.
-    pub(crate) conditions: FastHashMap<Handle<Expression>, &'static str>,
+    pub(crate) conditions: FastHashMap<Value, &'static str>,
     /// Accesses that are in range, with their index in 64 bits.
-    pub(crate) indices: FastHashMap<Handle<Expression>, String>,
+    pub(crate) indices: FastHashMap<Value, String>,
     /// Their index at the first invocation of the row.
-    pub(crate) firsts: FastHashMap<Handle<Expression>, String>,
+    pub(crate) first_indices: FastHashMap<Value, String>,
     /// Accesses that are redirected in this copy.
-    pub(crate) moved: FastHashMap<Handle<Expression>, String>,
+    pub(crate) redirected: FastHashMap<Value, String>,
 }
 
 /// A comparison of integers that are linear along x.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Comparison {
-    pub(crate) handle: Handle<Expression>,
+    pub(crate) handle: Value,
     pub(crate) op: Op,
     pub(crate) left: Linear,
     pub(crate) right: Linear,
@@ -55,7 +56,7 @@ pub(crate) struct Comparison {
 /// A 32-bit integer that is linear along x.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linear {
-    pub(crate) value: Handle<Expression>,
+    pub(crate) value: Value,
     pub(crate) slope: i32,
     pub(crate) signed: bool,
 }
@@ -63,9 +64,9 @@ pub(crate) struct Linear {
 /// The values that must be computed before the loop over the row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowInputs {
-    pub(crate) values: BTreeSet<Handle<Expression>>,
-    pub(crate) kept: BTreeSet<Handle<Expression>>,
-    pub(crate) variables: BTreeSet<Handle<LocalVariable>>,
+    pub(crate) values: BTreeSet<Value>,
+    pub(crate) kept: BTreeSet<Value>,
+    pub(crate) variables: BTreeSet<Local>,
     pub(crate) arguments: BTreeSet<u32>,
 }
 
@@ -80,7 +81,7 @@ pub(crate) struct RowFacts {
     /// Conditions that must have their expected value for the whole row.
     pub(crate) facts: Vec<Comparison>,
     /// Accesses, by handle: the index.
-    pub(crate) accesses: BTreeMap<Handle<Expression>, Linear>,
+    pub(crate) accesses: BTreeMap<Value, Linear>,
 }
 
 impl RowFacts {
@@ -154,13 +155,13 @@ impl Finder<'_, '_, '_> {
         });
         statements == 1
             && !kept
-            && region.agreed.is_empty()
+            && region.uniform_values.is_empty()
             && region.skips == Skip::No
             && storage.initialised[self.region].is_empty()
     }
 
     /// The comparisons of linear integers that must all hold for the condition to be `expected`.
-    fn comparisons(&mut self, condition: Handle<Expression>, expected: bool, found: &mut Vec<Comparison>) {
+    fn comparisons(&mut self, condition: Value, expected: bool, found: &mut Vec<Comparison>) {
         match self.analysis.function.expressions[condition] {
             Expression::Unary { op: UnaryOperator::LogicalNot, expr } => {
                 self.comparisons(expr, !expected, found);
@@ -188,7 +189,7 @@ impl Finder<'_, '_, '_> {
     }
 
     /// A value as an integer that is linear in x and computable before the row.
-    fn linear(&self, value: Handle<Expression>) -> Option<Linear> {
+    fn linear(&self, value: Value) -> Option<Linear> {
         let TypeInner::Scalar(naga::Scalar { kind, width: 4 }) = *self.analysis.context.inner(value) else {
             return None;
         };
@@ -210,14 +211,14 @@ impl Finder<'_, '_, '_> {
     }
 
     /// Records what must be computed beforehand for a value.
-    fn require(&mut self, value: Handle<Expression>) {
+    fn require(&mut self, value: Value) {
         let mut known = std::mem::take(&mut self.row_facts.known);
         self.is_known(value, &mut known, &mut 0);
         self.row_facts.known = known;
     }
 
     /// Whether a value can be computed before the row, for its first invocation.
-    fn is_known(&self, value: Handle<Expression>, known: &mut RowInputs, count: &mut usize) -> bool {
+    fn is_known(&self, value: Value, known: &mut RowInputs, count: &mut usize) -> bool {
         let (analysis, storage) = (self.analysis, self.analysis.storage);
         *count += 1;
         if *count > MAX_INDEX_OPERATIONS {
@@ -251,12 +252,7 @@ impl Finder<'_, '_, '_> {
     }
 
     /// Whether a load reads a variable that the region does not write, or constant memory at a uniform place.
-    fn is_known_load(
-        &self,
-        value: Handle<Expression>,
-        pointer: Handle<Expression>,
-        known: &mut RowInputs,
-    ) -> bool {
+    fn is_known_load(&self, value: Value, pointer: Value, known: &mut RowInputs) -> bool {
         let (analysis, storage) = (self.analysis, self.analysis.storage);
         if analysis.uniform_code.is_once(value) {
             // Without checks, memory is read only where the program reads it.
@@ -329,13 +325,13 @@ impl Finder<'_, '_, '_> {
         }
     }
 
-    fn value(&mut self, value: Handle<Expression>) {
+    fn value(&mut self, value: Value) {
         if !self.analysis.uses.is_named(value) {
             self.operands(value);
         }
     }
 
-    fn operands(&mut self, value: Handle<Expression>) {
+    fn operands(&mut self, value: Value) {
         if let Expression::Access { base, index } = self.analysis.function.expressions[value]
             && self.analysis.context.is_pointer(base)
             && matches!(self.analysis.context.pointee(base), TypeInner::Array { .. })
@@ -352,7 +348,7 @@ impl Finder<'_, '_, '_> {
 }
 
 /// Whether all operands of a pointer's indices can be computed before the row.
-fn operands_known(finder: &Finder<'_, '_, '_>, pointer: Handle<Expression>, known: &mut RowInputs) -> bool {
+fn operands_known(finder: &Finder<'_, '_, '_>, pointer: Value, known: &mut RowInputs) -> bool {
     let function = finder.analysis.function;
     match function.expressions[pointer] {
         Expression::Access { base, index } => {

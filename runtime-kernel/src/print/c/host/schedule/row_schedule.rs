@@ -6,17 +6,18 @@
 
 use std::collections::BTreeSet;
 
-use naga::{Expression, Function, Handle, LocalVariable, Statement};
+use naga::{Function, Statement};
 
 use super::regions::{Rows, Step};
 use super::variable_storage::{Storage, VariableStorage};
 use crate::ir::variables::{Root, root};
+use crate::ir::{Local, Value};
 
 /// Puts runs of steps without barriers and uniform returns into [`Step::Rows`].
 pub(crate) fn rows(steps: Vec<Step>) -> Vec<Step> {
     let mut out = Vec::with_capacity(steps.len());
     let mut run: Vec<Step> = Vec::new();
-    for step in steps {
+    for mut step in steps {
         if is_rowable(&step) {
             let single = matches!(step, Step::Once(_)) || !has_lanes(&step);
             if run.is_empty() && single {
@@ -27,19 +28,8 @@ pub(crate) fn rows(steps: Vec<Step>) -> Vec<Step> {
             continue;
         }
         end(&mut run, &mut out);
-        out.push(match step {
-            Step::If { condition, accept, reject } => {
-                Step::If { condition, accept: rows(accept), reject: rows(reject) }
-            }
-            Step::Switch { selector, cases } => {
-                let cases = cases.into_iter().map(|(value, falls, steps)| (value, falls, rows(steps)));
-                Step::Switch { selector, cases: cases.collect() }
-            }
-            Step::Loop { body, continuing, break_if } => {
-                Step::Loop { body: rows(body), continuing: rows(continuing), break_if }
-            }
-            other => other,
-        });
+        step.inner_mut().for_each(|inner| *inner = rows(std::mem::take(inner)));
+        out.push(step);
     }
     end(&mut run, &mut out);
     out
@@ -65,18 +55,7 @@ pub(crate) fn lay_out(steps: &mut [Step], function: &Function, storage: &Variabl
                 rows.carried = carried(&rows.steps, storage);
                 rows.width = width(rows.carried.len(), size);
             }
-            Step::If { accept, reject, .. } => {
-                lay_out(accept, function, storage, size);
-                lay_out(reject, function, storage, size);
-            }
-            Step::Switch { cases, .. } => {
-                cases.iter_mut().for_each(|(_, _, steps)| lay_out(steps, function, storage, size));
-            }
-            Step::Loop { body, continuing, .. } => {
-                lay_out(body, function, storage, size);
-                lay_out(continuing, function, storage, size);
-            }
-            _ => {}
+            other => other.inner_mut().for_each(|inner| lay_out(inner, function, storage, size)),
         }
     }
 }
@@ -95,20 +74,11 @@ fn inner(step: &Step, in_loop: bool) -> Option<bool> {
         Step::Break | Step::Continue => in_loop,
         Step::If { accept, reject, .. } => all(accept, in_loop) && all(reject, in_loop),
         // A `break` in it is its own; a `continue` belongs to the loop around it.
-        Step::Switch { cases, .. } => {
-            cases.iter().all(|(_, _, steps)| all(steps, true) && (in_loop || !steps.iter().any(continues)))
-        }
+        Step::Switch { cases, .. } => cases
+            .iter()
+            .all(|(_, _, steps)| all(steps, true) && (in_loop || !steps.iter().any(Step::continues))),
         Step::Loop { body, continuing, .. } => all(body, true) && all(continuing, true),
     })
-}
-
-fn continues(step: &Step) -> bool {
-    match step {
-        Step::Continue => true,
-        Step::If { accept, reject, .. } => accept.iter().chain(reject).any(continues),
-        Step::Switch { cases, .. } => cases.iter().any(|(_, _, steps)| steps.iter().any(continues)),
-        _ => false,
-    }
 }
 
 fn has_lanes(step: &Step) -> bool {
@@ -120,44 +90,30 @@ fn has_lanes(step: &Step) -> bool {
 /// Collects the regions in steps.
 pub(crate) fn leaves(steps: &[Step], found: &mut Vec<usize>) {
     for step in steps {
-        match step {
-            Step::Lanes(region) => found.push(*region),
-            Step::Rows(rows) => leaves(&rows.steps, found),
-            Step::If { accept, reject, .. } => {
-                leaves(accept, found);
-                leaves(reject, found);
-            }
-            Step::Switch { cases, .. } => cases.iter().for_each(|(_, _, steps)| leaves(steps, found)),
-            Step::Loop { body, continuing, .. } => {
-                leaves(body, found);
-                leaves(continuing, found);
-            }
-            _ => {}
+        if let Step::Lanes(region) = step {
+            found.push(*region);
         }
+        step.inner().for_each(|inner| leaves(inner, found));
     }
 }
 
 /// The group variables that steps write.
-fn written(steps: &[Step], function: &Function) -> BTreeSet<Handle<LocalVariable>> {
+fn written(steps: &[Step], function: &Function) -> BTreeSet<Local> {
     let mut found = BTreeSet::new();
     let mut pending: Vec<&Step> = steps.iter().collect();
     while let Some(step) = pending.pop() {
-        match step {
-            Step::Once(shared) => found.extend(shared.body.iter().filter_map(|statement| match statement {
+        if let Step::Once(shared) = step {
+            found.extend(shared.body.iter().filter_map(|statement| match statement {
                 Statement::Store { pointer, .. } => local(function, *pointer),
                 _ => None,
-            })),
-            Step::Rows(rows) => pending.extend(&rows.steps),
-            Step::If { accept, reject, .. } => pending.extend(accept.iter().chain(reject)),
-            Step::Switch { cases, .. } => pending.extend(cases.iter().flat_map(|(_, _, steps)| steps)),
-            Step::Loop { body, continuing, .. } => pending.extend(body.iter().chain(continuing)),
-            _ => {}
+            }));
         }
+        pending.extend(step.inner().flatten());
     }
     found
 }
 
-fn local(function: &Function, pointer: Handle<Expression>) -> Option<Handle<LocalVariable>> {
+fn local(function: &Function, pointer: Value) -> Option<Local> {
     match root(function, pointer) {
         Root::Local(variable) => Some(variable),
         _ => None,
@@ -165,7 +121,7 @@ fn local(function: &Function, pointer: Handle<Expression>) -> Option<Handle<Loca
 }
 
 /// The per-invocation variables that uniform loops in the rows write.
-fn carried(steps: &[Step], storage: &VariableStorage) -> BTreeSet<Handle<LocalVariable>> {
+fn carried(steps: &[Step], storage: &VariableStorage) -> BTreeSet<Local> {
     let mut looped = Vec::new();
     for step in steps {
         if matches!(step, Step::Loop { .. }) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Module, Statement};
+use naga::{Block, Expression, FastHashSet, Function, Handle, Module, Statement};
 
 use super::regions::contains_barrier;
 use crate::analysis::proof::trip_count::loop_head;
@@ -11,6 +11,7 @@ use crate::analysis::uniformity::{Shape, Uniformity, pure_functions};
 use crate::ir::blocks::{self, Skip};
 use crate::ir::operands::operands;
 use crate::ir::variables::{Root, is_read_only, root};
+use crate::ir::{Local, Value};
 use crate::print::c::invocation::hoisted_checks::HoistedChecks;
 
 /// The parts of an entry point that run once per work-group.
@@ -20,13 +21,13 @@ pub(crate) struct UniformCode<'a> {
     uniformity: &'a Uniformity,
     pure_functions: Vec<bool>,
     /// Loops that stay per invocation, by the condition at their head.
-    contiguous: &'a BTreeMap<Handle<Expression>, HoistedChecks>,
+    contiguous: &'a BTreeMap<Value, HoistedChecks>,
     /// By variable: whether it belongs to the group, written by uniform code only.
     variables: Vec<bool>,
     /// By expression: whether it can be computed once, wherever it is used.
     values: Vec<bool>,
     /// Results of calls that run once.
-    calls: FastHashSet<Handle<Expression>>,
+    calls: FastHashSet<Value>,
     /// Whether control flow is per invocation unless a barrier is in it.
     is_plain: bool,
     has_barrier: bool,
@@ -39,7 +40,7 @@ impl<'a> UniformCode<'a> {
         module: &'a Module,
         function: &'a Function,
         uniformity: &'a Uniformity,
-        contiguous: &'a BTreeMap<Handle<Expression>, HoistedChecks>,
+        contiguous: &'a BTreeMap<Value, HoistedChecks>,
     ) -> Self {
         let variables = vec![true; function.local_variables.len()];
         let (pure_functions, values) = (pure_functions(module), vec![false; function.expressions.len()]);
@@ -62,7 +63,7 @@ impl<'a> UniformCode<'a> {
             code.evaluate(&calls);
             let mut written = Vec::new();
             code.find_written(&function.body, true, &mut written);
-            written.retain(|variable: &Handle<LocalVariable>| code.variables[variable.index()]);
+            written.retain(|variable: &Local| code.variables[variable.index()]);
             if written.is_empty() {
                 return code;
             }
@@ -77,7 +78,7 @@ impl<'a> UniformCode<'a> {
         module: &'a Module,
         function: &'a Function,
         uniformity: &'a Uniformity,
-        contiguous: &'a BTreeMap<Handle<Expression>, HoistedChecks>,
+        contiguous: &'a BTreeMap<Value, HoistedChecks>,
     ) -> Self {
         Self {
             module,
@@ -93,11 +94,11 @@ impl<'a> UniformCode<'a> {
         }
     }
 
-    pub(crate) fn is_once(&self, value: Handle<Expression>) -> bool {
+    pub(crate) fn is_once(&self, value: Value) -> bool {
         self.values[value.index()]
     }
 
-    pub(crate) fn owns(&self, variable: Handle<LocalVariable>) -> bool {
+    pub(crate) fn owns(&self, variable: Local) -> bool {
         self.variables[variable.index()]
     }
 
@@ -143,7 +144,7 @@ impl<'a> UniformCode<'a> {
     }
 
     /// Whether memory belongs to the group or is never written.
-    fn is_shared(&self, pointer: Handle<Expression>) -> bool {
+    fn is_shared(&self, pointer: Value) -> bool {
         match root(self.function, pointer) {
             Root::Local(variable) => self.owns(variable),
             Root::Global(variable) => is_read_only(self.module.global_variables[variable].space),
@@ -153,7 +154,7 @@ impl<'a> UniformCode<'a> {
 
     /// Collects the variables that invocations write; `group` if control flow is uniform here. Returns whether
     /// some invocations skip what follows.
-    fn find_written(&self, block: &Block, mut group: bool, written: &mut Vec<Handle<LocalVariable>>) -> bool {
+    fn find_written(&self, block: &Block, mut group: bool, written: &mut Vec<Local>) -> bool {
         let mut skipped = false;
         for statement in block {
             let inner = group && (self.is_group_level(statement) || matches!(statement, Statement::Block(_)));
@@ -167,7 +168,7 @@ impl<'a> UniformCode<'a> {
         skipped
     }
 
-    fn find_written_by(&self, statement: &Statement, group: bool, written: &mut Vec<Handle<LocalVariable>>) {
+    fn find_written_by(&self, statement: &Statement, group: bool, written: &mut Vec<Local>) {
         let once = group && self.runs_once(statement);
         match statement {
             Statement::Store { pointer, .. } | Statement::Atomic { pointer, .. } if !once => {
@@ -181,7 +182,7 @@ impl<'a> UniformCode<'a> {
     }
 
     /// The local variable that a pointer leads into; `None` for values.
-    fn local(&self, pointer: Handle<Expression>) -> Option<Handle<LocalVariable>> {
+    fn local(&self, pointer: Value) -> Option<Local> {
         match root(self.function, pointer) {
             Root::Local(variable) => Some(variable),
             _ => None,
@@ -214,12 +215,7 @@ impl<'a> UniformCode<'a> {
         }
     }
 
-    fn is_group_level_loop(
-        &self,
-        body: &Block,
-        continuing: &Block,
-        break_if: Option<Handle<Expression>>,
-    ) -> bool {
+    fn is_group_level_loop(&self, body: &Block, continuing: &Block, break_if: Option<Value>) -> bool {
         if has_barrier_in(body, continuing) {
             return true;
         }
@@ -288,12 +284,7 @@ fn has_barrier_in(body: &Block, continuing: &Block) -> bool {
 }
 
 /// The conditions under which a loop is left or continued: those of all branches around its jumps.
-fn jump_conditions(
-    block: &Block,
-    path: &mut Vec<Handle<Expression>>,
-    in_switch: bool,
-    found: &mut Vec<Handle<Expression>>,
-) {
+fn jump_conditions(block: &Block, path: &mut Vec<Value>, in_switch: bool, found: &mut Vec<Value>) {
     for statement in block {
         match statement {
             Statement::Break if !in_switch => found.extend_from_slice(path),
@@ -310,7 +301,7 @@ fn jump_conditions(
 }
 
 /// A result with its function and arguments; or a uniform load with its pointer.
-type Call = (Handle<Expression>, Option<Handle<Function>>, Vec<Handle<Expression>>);
+type Call = (Value, Option<Handle<Function>>, Vec<Value>);
 
 fn collect_calls(block: &Block, calls: &mut Vec<Call>) {
     blocks::each(block, &mut |statement| match statement {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use naga::{Block, Expression, FastHashSet, Function, Handle, LocalVariable, Statement};
+use naga::{Block, Expression, FastHashSet, Function, Statement};
 
 use super::regions::Region;
-use crate::ir::blocks;
-use crate::ir::operands::{each_use, operands, result_of};
+use crate::ir::operands::{operands, used_by};
 use crate::ir::variables::{Root, root};
+use crate::ir::{Local, Value, blocks};
 
 /// Which expressions of a function have names.
 pub(crate) struct Uses<'a> {
@@ -19,13 +19,13 @@ pub(crate) struct Uses<'a> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
     /// Named values that it reads.
-    pub(crate) values: FastHashSet<Handle<Expression>>,
+    pub(crate) values: FastHashSet<Value>,
     /// Named values that it computes.
-    pub(crate) defined: FastHashSet<Handle<Expression>>,
+    pub(crate) defined: FastHashSet<Value>,
     /// Variables that it reads, or may read, in whole or in part.
-    pub(crate) reads: FastHashSet<Handle<LocalVariable>>,
+    pub(crate) reads: FastHashSet<Local>,
     /// Variables that it writes, in whole or in part.
-    pub(crate) writes: FastHashSet<Handle<LocalVariable>>,
+    pub(crate) writes: FastHashSet<Local>,
     /// Arguments of the entry point.
     pub(crate) arguments: FastHashSet<u32>,
     /// Whether an invocation may return in it.
@@ -35,7 +35,7 @@ pub(crate) struct Needs {
 }
 
 impl<'a> Uses<'a> {
-    pub(crate) fn new(function: &'a Function, named: impl Fn(Handle<Expression>) -> bool) -> Self {
+    pub(crate) fn new(function: &'a Function, named: impl Fn(Value) -> bool) -> Self {
         Self { function, named: function.expressions.iter().map(|(handle, _)| named(handle)).collect() }
     }
 
@@ -44,17 +44,17 @@ impl<'a> Uses<'a> {
         self.named
     }
 
-    pub(crate) fn is_named(&self, value: Handle<Expression>) -> bool {
+    pub(crate) fn is_named(&self, value: Value) -> bool {
         self.named[value.index()]
     }
 
-    pub(crate) fn root(&self, pointer: Handle<Expression>) -> Root {
+    pub(crate) fn root(&self, pointer: Value) -> Root {
         root(self.function, pointer)
     }
 
     pub(crate) fn of_region(&self, region: &Region) -> Needs {
         let mut needs = self.of_block(&region.body);
-        region.agreed.iter().for_each(|&value| self.value(value, &mut needs));
+        region.uniform_values.iter().for_each(|&value| self.value(value, &mut needs));
         needs
     }
 
@@ -65,7 +65,7 @@ impl<'a> Uses<'a> {
     }
 
     /// The expressions evaluated to compute a named value.
-    pub(crate) fn of_value(&self, value: Handle<Expression>) -> BTreeSet<Handle<Expression>> {
+    pub(crate) fn of_value(&self, value: Value) -> BTreeSet<Value> {
         let (mut found, mut pending) = (BTreeSet::new(), vec![value]);
         while let Some(next) = pending.pop() {
             if found.insert(next) {
@@ -89,13 +89,6 @@ impl<'a> Uses<'a> {
                     self.operands(handle, needs);
                 }
             }
-            Statement::Block(_)
-            | Statement::If { .. }
-            | Statement::Switch { .. }
-            | Statement::Loop { .. } => {
-                blocks::control(statement).into_iter().for_each(|value| self.value(value, needs));
-                blocks::inner(statement).for_each(|block| self.block(block, needs));
-            }
             Statement::Store { pointer, value } => {
                 match self.function.expressions[*pointer] {
                     Expression::LocalVariable(variable) => {
@@ -105,22 +98,19 @@ impl<'a> Uses<'a> {
                 }
                 self.value(*value, needs);
             }
-            other => self.simple(other, needs),
-        }
-    }
-
-    fn simple(&self, statement: &Statement, needs: &mut Needs) {
-        needs.returns |= matches!(statement, Statement::Return { .. });
-        needs.atomics |= matches!(statement, Statement::Atomic { .. } | Statement::Call { .. });
-        let mut statement = statement.clone();
-        each_use(&mut statement, |used| self.written(*used, needs));
-        if let Some(result) = result_of(&mut statement) {
-            needs.defined.insert(*result);
+            other => {
+                needs.returns |= matches!(other, Statement::Return { .. });
+                needs.atomics |= matches!(other, Statement::Atomic { .. } | Statement::Call { .. });
+                let (used, result) = used_by(other);
+                used.into_iter().for_each(|value| self.written(value, needs));
+                needs.defined.extend(result);
+                blocks::inner(other).for_each(|block| self.block(block, needs));
+            }
         }
     }
 
     /// A value, or a pointer that is read and written through.
-    fn written(&self, used: Handle<Expression>, needs: &mut Needs) {
+    fn written(&self, used: Value, needs: &mut Needs) {
         if let Root::Local(variable) = self.root(used)
             && is_pointer(self.function, used)
         {
@@ -130,7 +120,7 @@ impl<'a> Uses<'a> {
     }
 
     /// An expression at its use: read by its name, or printed there.
-    pub(crate) fn value(&self, value: Handle<Expression>, needs: &mut Needs) {
+    pub(crate) fn value(&self, value: Value, needs: &mut Needs) {
         if self.is_named(value) {
             needs.values.insert(value);
         } else {
@@ -138,7 +128,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    fn operands(&self, value: Handle<Expression>, needs: &mut Needs) {
+    fn operands(&self, value: Value, needs: &mut Needs) {
         match self.function.expressions[value] {
             Expression::LocalVariable(variable) => {
                 needs.reads.insert(variable);
@@ -152,7 +142,7 @@ impl<'a> Uses<'a> {
 }
 
 /// Whether an expression is an access chain rather than a value.
-fn is_pointer(function: &Function, expression: Handle<Expression>) -> bool {
+fn is_pointer(function: &Function, expression: Value) -> bool {
     match function.expressions[expression] {
         Expression::LocalVariable(_) | Expression::GlobalVariable(_) => true,
         Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => is_pointer(function, base),

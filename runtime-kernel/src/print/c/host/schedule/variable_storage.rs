@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use naga::{Expression, Function, Handle, LocalVariable, MathFunction, Module, Statement, TypeInner};
+use naga::{Expression, Function, MathFunction, Module, Statement, TypeInner};
 
 use super::regions::{Condition, Step, Steps};
 use super::uniform_code::UniformCode;
 use super::uses::{Needs, Uses};
-use crate::ir::blocks;
-use crate::ir::operands::{each_use, operands};
+use crate::ir::operands::{operands, used_by};
 use crate::ir::variables::Root;
+use crate::ir::{Local, Value, blocks};
 
 /// Where a variable is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,19 +31,19 @@ pub(crate) enum Storage {
 pub(crate) struct VariableStorage {
     pub(crate) variables: Vec<Storage>,
     /// Values that are computed once per group.
-    pub(crate) uniform: BTreeSet<Handle<Expression>>,
+    pub(crate) uniform: BTreeSet<Value>,
     /// Values stored per invocation for other regions.
-    pub(crate) kept: BTreeSet<Handle<Expression>>,
+    pub(crate) kept: BTreeSet<Value>,
     /// Uniform values that invocations compute for the group.
-    pub(crate) agreed: BTreeSet<Handle<Expression>>,
+    pub(crate) from_regions: BTreeSet<Value>,
     /// By region: its inputs and outputs.
     pub(crate) needs: Vec<Needs>,
     /// By region: values that it recomputes, in order.
-    pub(crate) recomputed: Vec<BTreeSet<Handle<Expression>>>,
+    pub(crate) recomputed: Vec<BTreeSet<Value>>,
     /// By region: variables whose initial value it sets.
-    pub(crate) initialised: Vec<BTreeSet<Handle<LocalVariable>>>,
+    pub(crate) initialised: Vec<BTreeSet<Local>>,
     /// Variables whose initial values are set before all regions.
-    pub(crate) early: BTreeSet<Handle<LocalVariable>>,
+    pub(crate) early: BTreeSet<Local>,
     /// Whether regions must test which invocations have returned.
     pub(crate) masked: bool,
     /// Arguments of the entry point that are used at group level.
@@ -60,14 +60,18 @@ impl VariableStorage {
         uniform_code: &UniformCode<'_>,
         uses: &Uses<'_>,
         steps: &Steps,
-        placed: &BTreeSet<Handle<Expression>>,
+        placed: &BTreeSet<Value>,
     ) -> Self {
         let needs: Vec<Needs> = steps.regions.iter().map(|region| uses.of_region(region)).collect();
         let mut storage = Self {
             variables: vec![Storage::Nowhere; function.local_variables.len()],
             uniform: BTreeSet::new(),
             kept: BTreeSet::new(),
-            agreed: steps.regions.iter().flat_map(|region| region.agreed.iter().copied()).collect(),
+            from_regions: steps
+                .regions
+                .iter()
+                .flat_map(|region| region.uniform_values.iter().copied())
+                .collect(),
             recomputed: vec![BTreeSet::new(); needs.len()],
             initialised: vec![BTreeSet::new(); needs.len()],
             early: BTreeSet::new(),
@@ -81,46 +85,24 @@ impl VariableStorage {
         storage
     }
 
-    pub(crate) fn variable(&self, variable: Handle<LocalVariable>) -> Storage {
+    pub(crate) fn variable(&self, variable: Local) -> Storage {
         self.variables[variable.index()]
     }
 
     /// Records the values and arguments that are used at group level.
     fn of_group(&mut self, uses: &Uses<'_>, steps: &[Step]) {
-        let mut needs = Needs::default();
-        let mut condition = |condition: &Condition| {
-            if let Condition::Once(value) = *condition {
+        for step in steps {
+            let mut needs = match step {
+                Step::Once(shared) => uses.of_block(&shared.body),
+                _ => Needs::default(),
+            };
+            if let Some(Condition::Once(value)) = step.condition() {
                 uses.value(value, &mut needs);
             }
-        };
-        let mut blocks = Vec::new();
-        let mut inner: Vec<&[Step]> = Vec::new();
-        for step in steps {
-            match step {
-                Step::Once(shared) => blocks.push(&shared.body),
-                Step::If { condition: c, accept, reject } => {
-                    condition(c);
-                    inner.extend([&accept[..], &reject[..]]);
-                }
-                Step::Switch { selector, cases } => {
-                    condition(selector);
-                    inner.extend(cases.iter().map(|(_, _, steps)| &steps[..]));
-                }
-                Step::Loop { body, continuing, break_if } => {
-                    break_if.iter().for_each(&mut condition);
-                    inner.extend([&body[..], &continuing[..]]);
-                }
-                Step::Rows(rows) => inner.push(&rows.steps[..]),
-                _ => {}
-            }
-        }
-        self.arguments.extend(needs.arguments);
-        for block in blocks {
-            let needs = uses.of_block(block);
             self.uniform.extend(needs.defined);
             self.arguments.extend(needs.arguments);
+            step.inner().for_each(|inner| self.of_group(uses, inner));
         }
-        inner.into_iter().for_each(|steps| self.of_group(uses, steps));
     }
 
     fn of_variables(
@@ -173,12 +155,7 @@ impl VariableStorage {
     }
 
     /// Values that one region computes and another needs are recomputed if that is cheap, otherwise stored.
-    fn of_values(
-        &mut self,
-        uses: &Uses<'_>,
-        uniform_code: &UniformCode<'_>,
-        placed: &BTreeSet<Handle<Expression>>,
-    ) {
+    fn of_values(&mut self, uses: &Uses<'_>, uniform_code: &UniformCode<'_>, placed: &BTreeSet<Value>) {
         for region in 0..self.needs.len() {
             let needs = &self.needs[region];
             let foreign: Vec<_> = needs
@@ -190,7 +167,7 @@ impl VariableStorage {
             for value in foreign {
                 let mut chain = BTreeSet::new();
                 // A value that is in range only because of its position is not recomputed elsewhere.
-                let stays = |value: &Handle<Expression>| uses.of_value(*value).is_disjoint(placed);
+                let stays = |value: &Value| uses.of_value(*value).is_disjoint(placed);
                 if is_cheap(uses, uniform_code, value, &mut chain, &mut 0) && chain.iter().all(stays) {
                     chain.retain(|value| {
                         !self.needs[region].defined.contains(value) && !self.uniform.contains(value)
@@ -233,8 +210,8 @@ fn lanes(step: &Step) -> Option<usize> {
 pub(crate) fn is_cheap(
     uses: &Uses<'_>,
     uniform_code: &UniformCode<'_>,
-    value: Handle<Expression>,
-    chain: &mut BTreeSet<Handle<Expression>>,
+    value: Value,
+    chain: &mut BTreeSet<Value>,
     count: &mut usize,
 ) -> bool {
     if uses.is_named(value) {
@@ -280,7 +257,7 @@ pub(crate) fn is_cheap(
 }
 
 /// The indices of an access chain.
-fn indices(function: &Function, pointer: Handle<Expression>) -> impl Iterator<Item = Handle<Expression>> {
+fn indices(function: &Function, pointer: Value) -> impl Iterator<Item = Value> {
     let mut next = Some(pointer);
     let chain = std::iter::from_fn(move || {
         let (base, index) = match function.expressions[next?] {
@@ -295,7 +272,7 @@ fn indices(function: &Function, pointer: Handle<Expression>) -> impl Iterator<It
 }
 
 /// Whether a block assigns a variable before anything reads it.
-fn is_assigned_first(function: &Function, block: &naga::Block, variable: Handle<LocalVariable>) -> bool {
+fn is_assigned_first(function: &Function, block: &naga::Block, variable: Local) -> bool {
     for statement in block {
         match statement {
             Statement::Store { pointer, value } => {
@@ -334,11 +311,7 @@ fn is_assigned_first(function: &Function, block: &naga::Block, variable: Handle<
     false
 }
 
-fn uses_variable(
-    function: &Function,
-    expression: Handle<Expression>,
-    variable: Handle<LocalVariable>,
-) -> bool {
+fn uses_variable(function: &Function, expression: Value, variable: Local) -> bool {
     match function.expressions[expression] {
         Expression::LocalVariable(found) => found == variable,
         ref other => operands(other).any(|operand| uses_variable(function, operand, variable)),
@@ -347,17 +320,8 @@ fn uses_variable(
 
 /// Whether a statement uses a variable. Operands of named values are followed too: this may only err towards storing
 /// the variable.
-fn mentions(function: &Function, statement: &Statement, variable: Handle<LocalVariable>) -> bool {
-    let uses = |expression| uses_variable(function, expression, variable);
-    blocks::within(statement, &mut |statement| match statement {
-        Statement::Emit(_) => false,
-        Statement::Block(_) | Statement::If { .. } | Statement::Switch { .. } | Statement::Loop { .. } => {
-            blocks::control(statement).is_some_and(uses)
-        }
-        simple => {
-            let mut used = false;
-            each_use(&mut simple.clone(), |operand| used |= uses(*operand));
-            used
-        }
+fn mentions(function: &Function, statement: &Statement, variable: Local) -> bool {
+    blocks::within(statement, &mut |statement| {
+        used_by(statement).0.into_iter().any(|value| uses_variable(function, value, variable))
     })
 }

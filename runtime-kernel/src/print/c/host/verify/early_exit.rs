@@ -4,49 +4,35 @@
 use naga::{Block, Statement};
 
 use super::super::schedule::regions::Step;
+use super::Verdict;
 use super::evaluated::Evaluated;
-use super::{Rule, Verdict, ensure};
 use crate::ir::blocks::Skip;
 
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     let (storage, regions) = (&on.schedule.storage, &on.schedule.steps.regions);
-    let mut verdict = Ok(());
-    on.all(&mut |step, around| {
-        let Step::Lanes(region) = step else { return };
+    on.all().into_iter().try_for_each(|(step, around)| {
+        let Step::Lanes(region) = step else { return Ok(()) };
         let returns = on.region(*region).returns;
         let comes_back = around.looped || regions.len() > 1;
         let recorded = storage.needs[*region].returns == returns;
-        if verdict.is_ok() {
-            verdict = ensure(recorded && (storage.masked || !returns || !comes_back), Rule::Leaving, || {
-                format!("items that returned from region {region} come back")
-            });
-        }
-    });
-    verdict?;
+        let stays_away = storage.masked || !returns || !comes_back;
+        ensure!(recorded && stays_away, "items that returned from region {region} come back")
+    })?;
     steps(on, &on.schedule.steps.steps, Skip::No, false).map(|_| ())
 }
 
 /// Walks over steps that some invocations skip as far as `skip`; returns how far some skip afterwards.
-fn steps(
-    on: &Evaluated<'_, '_>,
-    all: &[Step],
-    mut skip: Skip,
-    in_switch: bool,
-) -> Result<Skip, super::Rejected> {
+fn steps(on: &Evaluated<'_, '_>, all: &[Step], mut skip: Skip, in_switch: bool) -> Result<Skip, String> {
     for step in all {
-        let nobody = |what: &str| {
-            ensure(skip == Skip::No, Rule::Leaving, || format!("{what} for items that have skipped it"))
-        };
+        let nobody = |what: &str| ensure!(skip == Skip::No, "{what} for items that have skipped it");
         match step {
             Step::Lanes(region) => {
                 nobody("a region")?;
                 let region = &on.schedule.steps.regions[*region];
                 skip = skipped(&region.body);
                 let closed = skip == Skip::No || region.skips != Skip::No;
-                ensure(closed, Rule::Leaving, || "a region that items cannot leave".to_owned())?;
-                ensure(skip != Skip::Break || in_switch, Rule::Leaving, || {
-                    "some items leave a loop of the group".to_owned()
-                })?;
+                ensure!(closed, "a region that items cannot leave")?;
+                ensure!(skip != Skip::Break || in_switch, "some items leave a loop of the group")?;
             }
             Step::Rows(rows) => skip = steps(on, &rows.steps, skip, in_switch)?,
             Step::Once(shared) => {
@@ -63,9 +49,7 @@ fn steps(
                 nobody("a switch")?;
                 for (_, falls, case) in cases {
                     let after = steps(on, case, Skip::No, true)?;
-                    ensure(after == Skip::No || !falls, Rule::Leaving, || {
-                        "a case that falls through".to_owned()
-                    })?;
+                    ensure!(after == Skip::No || !falls, "a case that falls through")?;
                     skip = if after == Skip::Continue { after } else { skip };
                 }
             }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use naga::{
-    AtomicFunction, Block, Expression, Function, GatherMode, Handle, LocalVariable, Module, Statement,
-};
+use naga::{Block, Expression, Function, Module, Statement};
 
 use super::super::schedule::Schedule;
-use super::super::schedule::regions::{Condition, Step};
+use super::super::schedule::regions::Step;
 use crate::analysis::proof::FunctionContext;
-use crate::ir::operands::operands;
+use crate::ir::operands::{operands, used_by};
+use crate::ir::variables::{Root, root};
+use crate::ir::{Local, Value, blocks};
 
 /// A schedule and the function that it schedules.
 pub(super) struct Evaluated<'v, 'a> {
@@ -23,15 +23,15 @@ pub(super) struct Evaluated<'v, 'a> {
 #[derive(Debug, Default)]
 pub(super) struct Uses {
     /// Expressions evaluated there: definitions of names, and expressions printed in place.
-    pub(super) evaluated: BTreeSet<Handle<Expression>>,
+    pub(super) evaluated: BTreeSet<Value>,
     /// Names that it reads.
-    pub(super) named: BTreeSet<Handle<Expression>>,
+    pub(super) named: BTreeSet<Value>,
     /// Names that it defines.
-    pub(super) defined: BTreeSet<Handle<Expression>>,
+    pub(super) defined: BTreeSet<Value>,
     /// Variables that it reads or writes, in whole or in part.
-    pub(super) variables: BTreeSet<Handle<LocalVariable>>,
+    pub(super) variables: BTreeSet<Local>,
     /// Variables that it writes.
-    pub(super) written: BTreeSet<Handle<LocalVariable>>,
+    pub(super) written: BTreeSet<Local>,
     pub(super) returns: bool,
     /// Whether it has a call or an atomic operation.
     pub(super) calls: bool,
@@ -42,7 +42,7 @@ impl<'v, 'a> Evaluated<'v, 'a> {
         Self { schedule, module: context.module, function: context.function, context }
     }
 
-    pub(super) fn is_named(&self, value: Handle<Expression>) -> bool {
+    pub(super) fn is_named(&self, value: Value) -> bool {
         self.schedule.named.get(value.index()).copied().unwrap_or(false)
     }
 
@@ -51,7 +51,7 @@ impl<'v, 'a> Evaluated<'v, 'a> {
         let mut uses = Uses::default();
         let region = &self.schedule.steps.regions[index];
         self.block(&region.body, &mut uses);
-        region.agreed.iter().for_each(|&value| self.value(value, &mut uses));
+        region.uniform_values.iter().for_each(|&value| self.value(value, &mut uses));
         uses
     }
 
@@ -63,14 +63,14 @@ impl<'v, 'a> Evaluated<'v, 'a> {
     }
 
     /// What a condition evaluates at its use.
-    pub(super) fn condition(&self, condition: Handle<Expression>) -> Uses {
+    pub(super) fn condition(&self, condition: Value) -> Uses {
         let mut uses = Uses::default();
         self.value(condition, &mut uses);
         uses
     }
 
     /// What the definition of a name evaluates.
-    pub(super) fn definition(&self, value: Handle<Expression>) -> Uses {
+    pub(super) fn definition(&self, value: Value) -> Uses {
         let mut uses = Uses::default();
         self.define(value, &mut uses);
         uses
@@ -81,99 +81,33 @@ impl<'v, 'a> Evaluated<'v, 'a> {
     }
 
     fn add(&self, statement: &Statement, uses: &mut Uses) {
-        use Statement as S;
-        match statement {
-            S::Emit(range) => {
-                range
-                    .clone()
-                    .filter(|&value| self.is_named(value))
-                    .for_each(|value| self.define(value, uses));
-            }
-            S::Block(block) => self.block(block, uses),
-            S::If { condition, accept, reject } => {
-                self.value(*condition, uses);
-                self.block(accept, uses);
-                self.block(reject, uses);
-            }
-            S::Switch { selector, cases } => {
-                self.value(*selector, uses);
-                cases.iter().for_each(|case| self.block(&case.body, uses));
-            }
-            S::Loop { body, continuing, break_if } => {
-                self.block(body, uses);
-                self.block(continuing, uses);
-                break_if.iter().for_each(|&value| self.value(value, uses));
-            }
-            S::Return { value } => {
-                uses.returns = true;
-                value.iter().for_each(|&value| self.value(value, uses));
-            }
-            S::Store { pointer, value } => {
-                self.value(*pointer, uses);
-                self.value(*value, uses);
-                uses.written.extend(self.variable(*pointer));
-            }
-            S::Atomic { pointer, fun, value, result } => {
-                self.value(*pointer, uses);
-                self.value(*value, uses);
-                if let AtomicFunction::Exchange { compare: Some(compare) } = fun {
-                    self.value(*compare, uses);
-                }
-                uses.written.extend(self.variable(*pointer));
-                uses.defined.extend(*result);
-                uses.calls = true;
-            }
-            S::Call { arguments, result, .. } => {
-                for &argument in arguments {
-                    self.value(argument, uses);
-                    if self.context.is_pointer(argument) {
-                        uses.written.extend(self.variable(argument));
-                    }
-                }
-                uses.defined.extend(*result);
-                uses.calls = true;
-            }
-            S::WorkGroupUniformLoad { pointer, result } => {
-                self.value(*pointer, uses);
-                uses.defined.insert(*result);
-            }
-            other => self.subgroup(other, uses),
+        if let Statement::Emit(range) = statement {
+            range.clone().filter(|&value| self.is_named(value)).for_each(|value| self.define(value, uses));
         }
-    }
-
-    fn subgroup(&self, statement: &Statement, uses: &mut Uses) {
+        let (used, result) = used_by(statement);
+        used.into_iter().for_each(|value| self.value(value, uses));
+        blocks::inner(statement).for_each(|block| self.block(block, uses));
+        uses.defined.extend(result);
+        uses.returns |= matches!(statement, Statement::Return { .. });
+        uses.calls |= matches!(statement, Statement::Atomic { .. } | Statement::Call { .. });
         match statement {
-            Statement::SubgroupBallot { result, predicate } => {
-                predicate.iter().for_each(|&value| self.value(value, uses));
-                uses.defined.insert(*result);
+            Statement::Store { pointer, .. } | Statement::Atomic { pointer, .. } => {
+                uses.written.extend(self.variable(*pointer));
             }
-            Statement::SubgroupCollectiveOperation { argument, result, .. } => {
-                self.value(*argument, uses);
-                uses.defined.insert(*result);
-            }
-            Statement::SubgroupGather { mode, argument, result } => {
-                self.value(*argument, uses);
-                if let GatherMode::Broadcast(index)
-                | GatherMode::Shuffle(index)
-                | GatherMode::ShuffleDown(index)
-                | GatherMode::ShuffleUp(index)
-                | GatherMode::ShuffleXor(index)
-                | GatherMode::QuadBroadcast(index) = mode
-                {
-                    self.value(*index, uses);
-                }
-                uses.defined.insert(*result);
+            Statement::Call { arguments, .. } => {
+                let pointers = arguments.iter().filter(|&&argument| self.context.is_pointer(argument));
+                uses.written.extend(pointers.filter_map(|&pointer| self.variable(pointer)));
             }
             _ => {}
         }
     }
 
-    fn define(&self, value: Handle<Expression>, uses: &mut Uses) {
+    fn define(&self, value: Value, uses: &mut Uses) {
         uses.defined.insert(value);
         self.evaluate(value, uses);
     }
 
-    fn value(&self, value: Handle<Expression>, uses: &mut Uses) {
+    fn value(&self, value: Value, uses: &mut Uses) {
         if self.is_named(value) {
             uses.named.insert(value);
         } else {
@@ -181,7 +115,7 @@ impl<'v, 'a> Evaluated<'v, 'a> {
         }
     }
 
-    fn evaluate(&self, value: Handle<Expression>, uses: &mut Uses) {
+    fn evaluate(&self, value: Value, uses: &mut Uses) {
         if !uses.evaluated.insert(value) {
             return;
         }
@@ -195,49 +129,26 @@ impl<'v, 'a> Evaluated<'v, 'a> {
     }
 
     /// The local variable that a pointer leads into.
-    pub(super) fn variable(&self, mut pointer: Handle<Expression>) -> Option<Handle<LocalVariable>> {
-        loop {
-            match self.function.expressions[pointer] {
-                Expression::LocalVariable(variable) => return Some(variable),
-                Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => pointer = base,
-                _ => return None,
-            }
+    pub(super) fn variable(&self, pointer: Value) -> Option<Local> {
+        match root(self.function, pointer) {
+            Root::Local(variable) => Some(variable),
+            _ => None,
         }
     }
 
-    /// Visits all steps, including those inside rows; `depth` counts the enclosing branches and loops, `looped` is
-    /// set inside a loop.
-    pub(super) fn each<'s>(
-        &self,
-        steps: &'s [Step],
-        around: Around,
-        visit: &mut impl FnMut(&'s Step, Around),
-    ) {
-        for step in steps {
-            visit(step, around);
-            let inner = Around { depth: around.depth + 1, ..around };
-            match step {
-                Step::Rows(rows) => self.each(&rows.steps, around, visit),
-                Step::If { accept, reject, .. } => {
-                    self.each(accept, inner, visit);
-                    self.each(reject, inner, visit);
-                }
-                Step::Switch { cases, .. } => {
-                    cases.iter().for_each(|(_, _, steps)| self.each(steps, inner, visit));
-                }
-                Step::Loop { body, continuing, .. } => {
-                    let inner = Around { looped: true, ..inner };
-                    self.each(body, inner, visit);
-                    self.each(continuing, inner, visit);
-                }
-                _ => {}
+    /// All steps of the schedule, including those inside rows, with what is around each.
+    pub(super) fn all(&self) -> Vec<(&'v Step, Around)> {
+        fn add<'s>(steps: &'s [Step], around: Around, found: &mut Vec<(&'s Step, Around)>) {
+            for step in steps {
+                found.push((step, around));
+                let depth = around.depth + u32::from(!matches!(step, Step::Rows(_)));
+                let looped = around.looped || matches!(step, Step::Loop { .. });
+                step.inner().for_each(|inner| add(inner, Around { depth, looped }, found));
             }
         }
-    }
-
-    /// All steps of the schedule.
-    pub(super) fn all<'s>(&'s self, visit: &mut impl FnMut(&'s Step, Around)) {
-        self.each(&self.schedule.steps.steps, Around::default(), visit);
+        let mut found = Vec::new();
+        add(&self.schedule.steps.steps, Around::default(), &mut found);
+        found
     }
 }
 
@@ -246,13 +157,4 @@ impl<'v, 'a> Evaluated<'v, 'a> {
 pub(super) struct Around {
     pub(super) depth: u32,
     pub(super) looped: bool,
-}
-
-/// The condition that selects a step's blocks.
-pub(super) fn conditions(step: &Step) -> Option<Condition> {
-    match step {
-        Step::If { condition, .. } | Step::Switch { selector: condition, .. } => Some(*condition),
-        Step::Loop { break_if, .. } => *break_if,
-        _ => None,
-    }
 }

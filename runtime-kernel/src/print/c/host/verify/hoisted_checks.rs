@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use naga::{
-    AddressSpace, BinaryOperator as Op, Block, Expression, Handle, MathFunction, Scalar, ScalarKind,
-    Statement, TypeInner,
+    AddressSpace, BinaryOperator as Op, Block, Expression, MathFunction, Scalar, ScalarKind, Statement,
+    TypeInner,
 };
 
+use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
-use super::{Rule, Verdict, ensure};
 use crate::analysis::proof::trip_count::loop_head;
 use crate::analysis::uniformity::constant;
-use crate::ir::blocks;
 use crate::ir::operands::operands;
 use crate::ir::variables::loaded;
+use crate::ir::{Value, blocks};
 use crate::print::c::invocation::hoisted_checks::{HoistedChecks, PackedSum};
 
 const TRIALS: u64 = 6;
@@ -54,10 +54,10 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
 }
 
 fn wrong(what: &str) -> Verdict {
-    ensure(false, Rule::Claim, || what.to_owned())
+    Err(what.to_owned())
 }
 
-fn note_emitted(block: &Block, found: &mut BTreeSet<Handle<Expression>>) {
+fn note_emitted(block: &Block, found: &mut BTreeSet<Value>) {
     blocks::each(block, &mut |statement| {
         if let Statement::Emit(range) = statement {
             found.extend(range.clone());
@@ -69,14 +69,14 @@ fn note_emitted(block: &Block, found: &mut BTreeSet<Handle<Expression>>) {
 struct Checked<'c, 'v, 'a> {
     on: &'c Evaluated<'v, 'a>,
     checks: &'c HoistedChecks,
-    inside: BTreeSet<Handle<Expression>>,
+    inside: BTreeSet<Value>,
     uses: Uses,
     /// Per trial: the first, second and eighth iteration, from different start values.
     trials: Vec<[Numbers; 3]>,
 }
 
 impl Checked<'_, '_, '_> {
-    fn verify(&self, condition: Handle<Expression>, body: &Block, continuing: &Block) -> Verdict {
+    fn verify(&self, condition: Value, body: &Block, continuing: &Block) -> Verdict {
         let function = self.on.function;
         if self.uses.calls || !self.counts(body, continuing) {
             return wrong("a counter is not counted by one");
@@ -107,9 +107,10 @@ impl Checked<'_, '_, '_> {
                 pending.extend(operands(&function.expressions[value]));
             }
         }
-        ensure(self.checks.values.iter().all(|&value| self.grown(value).is_some()), Rule::Ahead, || {
-            "a value cannot be computed before the loop".to_owned()
-        })
+        ensure!(
+            self.checks.values.iter().all(|&value| self.grown(value).is_some()),
+            "a value cannot be computed before the loop"
+        )
     }
 
     /// Whether a packed sum is all that the body assigns.
@@ -132,7 +133,7 @@ impl Checked<'_, '_, '_> {
         else {
             return false;
         };
-        let of = |value: Handle<Expression>, access: Handle<Expression>| {
+        let of = |value: Value, access: Value| {
             let word = *self.on.context.inner(value) == TypeInner::Scalar(Scalar::U32);
             word && self.inside.contains(&value)
                 && self.checks.accesses.contains_key(&access)
@@ -149,12 +150,12 @@ impl Checked<'_, '_, '_> {
     }
 
     /// Whether a value is the counter's in this iteration.
-    fn is_counter(&self, value: Handle<Expression>) -> bool {
+    fn is_counter(&self, value: Value) -> bool {
         self.inside.contains(&value) && loaded(self.on.function, value) == Some(self.checks.counter)
     }
 
     /// Identifies memory that the loop does not change; `None` for memory that it may change.
-    fn memory(&self, pointer: Handle<Expression>) -> Option<(Handle<Expression>, Vec<u32>)> {
+    fn memory(&self, pointer: Value) -> Option<(Value, Vec<u32>)> {
         let (mut steps, mut place) = (Vec::new(), pointer);
         while let Expression::AccessIndex { base, index } = self.on.function.expressions[place] {
             steps.push(index);
@@ -192,7 +193,7 @@ impl Checked<'_, '_, '_> {
     }
 
     /// Whether a value can be computed before the loop, and grows by `step` per iteration.
-    fn grows(&self, value: Handle<Expression>, step: u32) -> bool {
+    fn grows(&self, value: Value, step: u32) -> bool {
         let word = matches!(
             self.on.context.inner(value),
             TypeInner::Scalar(Scalar { kind: ScalarKind::Sint | ScalarKind::Uint, width: 4 })
@@ -201,7 +202,7 @@ impl Checked<'_, '_, '_> {
     }
 
     /// The growth of a value per iteration, by trial; `None` if it cannot be computed before the loop.
-    fn grown(&self, value: Handle<Expression>) -> Option<Vec<u32>> {
+    fn grown(&self, value: Value) -> Option<Vec<u32>> {
         let trial = |[now, next, eighth]: &[Numbers; 3]| {
             let (first, step) = (now.of(value)?, next.of(value)?.wrapping_sub(now.of(value)?));
             Some(if eighth.of(value)?.wrapping_sub(first) == step.wrapping_mul(7) { step } else { u32::MAX })
@@ -214,7 +215,7 @@ impl Checked<'_, '_, '_> {
 struct Numbers {
     trial: u64,
     /// By expression computed in the loop: its value, or `None` if it cannot be computed before the loop.
-    inside: BTreeMap<Handle<Expression>, Option<u32>>,
+    inside: BTreeMap<Value, Option<u32>>,
 }
 
 impl Numbers {
@@ -230,7 +231,7 @@ impl Numbers {
         numbers
     }
 
-    fn of(&self, value: Handle<Expression>) -> Option<u32> {
+    fn of(&self, value: Value) -> Option<u32> {
         self.inside.get(&value).copied().unwrap_or_else(|| Some(self.any(value)))
     }
 
@@ -240,7 +241,7 @@ impl Numbers {
         u32::try_from(hasher.finish() >> 32).unwrap_or_default()
     }
 
-    fn computed(&self, checked: &Checked<'_, '_, '_>, value: Handle<Expression>) -> Option<u32> {
+    fn computed(&self, checked: &Checked<'_, '_, '_>, value: Value) -> Option<u32> {
         let on = checked.on;
         let of = |value| constant(on.module, on.function, value).or_else(|| self.of(value));
         Some(match on.function.expressions[value] {

@@ -9,16 +9,16 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use naga::{
-    AddressSpace, BinaryOperator as Op, Binding, Block, BuiltIn, Expression, FastHashMap, GlobalVariable,
-    Handle, Literal, LocalVariable, Statement, TypeInner,
+    AddressSpace, BinaryOperator as Op, Binding, Block, BuiltIn, Expression, FastHashMap, Literal, Statement,
+    TypeInner,
 };
 
 use super::super::schedule::row_facts::RowFacts;
 use super::super::schedule::variable_storage::Storage;
+use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
-use super::{Rule, Verdict, ensure};
-use crate::ir::blocks::{self};
 use crate::ir::operands::operands;
+use crate::ir::{Global, Local, Value, blocks};
 
 const TRIALS: u64 = 6;
 
@@ -38,23 +38,23 @@ struct Region<'r, 'v, 'a> {
     uses: Uses,
     row_facts: &'r RowFacts,
     /// Memo tables. By value and trial: its number. By value: its identity hash, and its slope.
-    numbers: RefCell<FastHashMap<(Handle<Expression>, u64), u32>>,
-    identities: RefCell<FastHashMap<Handle<Expression>, u64>>,
-    slopes: RefCell<FastHashMap<Handle<Expression>, Option<u32>>>,
+    numbers: RefCell<FastHashMap<(Value, u64), u32>>,
+    identities: RefCell<FastHashMap<Value, u64>>,
+    slopes: RefCell<FastHashMap<Value, Option<u32>>>,
 }
 
 /// An access to memory that several expressions of the C text may reach.
 #[derive(Clone, Copy)]
 struct Access {
-    pointer: Handle<Expression>,
-    load: Option<Handle<Expression>>,
-    stored: Option<Handle<Expression>>,
+    pointer: Value,
+    load: Option<Value>,
+    stored: Option<Value>,
 }
 
 impl Region<'_, '_, '_> {
     fn verify(&self, region: usize) -> Verdict {
         let body = &self.on.schedule.steps.regions[region].body;
-        let wrong = |what: &str| ensure(false, Rule::Promise, || format!("region {region}: {what}"));
+        let wrong = |what: &str| Err(format!("region {region}: {what}"));
         if self.uses.calls {
             return wrong("a function or an atomic operation may touch anything");
         }
@@ -92,7 +92,7 @@ impl Region<'_, '_, '_> {
     }
 
     /// Whether a value is read through memory that the loop's body declares.
-    fn is_own_array(&self, mut base: Handle<Expression>) -> bool {
+    fn is_own_array(&self, mut base: Value) -> bool {
         let on = self.on;
         if on.context.is_pointer(base) {
             let Some(variable) = on.variable(base) else { return false };
@@ -114,7 +114,7 @@ impl Region<'_, '_, '_> {
     }
 
     /// Whether a pointer leads to memory other than registers and read-only memory.
-    fn is_memory(&self, pointer: Handle<Expression>) -> bool {
+    fn is_memory(&self, pointer: Value) -> bool {
         match object(self.on, pointer) {
             Object::Local(variable) => self.on.schedule.storage.variable(variable) == Storage::LanesInPlace,
             Object::Global(variable) => matches!(
@@ -178,7 +178,7 @@ impl Region<'_, '_, '_> {
     }
 
     /// The growth of a value per invocation of a row; `None` if it is not constant, or unknown.
-    fn slope(&self, value: Handle<Expression>, depth: u32) -> Option<u32> {
+    fn slope(&self, value: Value, depth: u32) -> Option<u32> {
         if let Some(&known) = self.slopes.borrow().get(&value) {
             return known;
         }
@@ -187,7 +187,7 @@ impl Region<'_, '_, '_> {
         slope
     }
 
-    fn grow(&self, value: Handle<Expression>, depth: u32) -> Option<u32> {
+    fn grow(&self, value: Value, depth: u32) -> Option<u32> {
         let on = self.on;
         let of = |value| self.slope(value, depth + 1);
         let places = |binding: &Option<Binding>, axis| match binding {
@@ -234,13 +234,13 @@ impl Region<'_, '_, '_> {
     }
 
     /// The value of a 32-bit constant.
-    fn word(&self, value: Handle<Expression>) -> Option<u32> {
+    fn word(&self, value: Value) -> Option<u32> {
         matches!(self.on.function.expressions[value], Expression::Literal(_) | Expression::Constant(_))
             .then(|| self.number(value, 0, 0))
     }
 
     /// The difference of two indices modulo 2^32, if it is always the same.
-    fn distance(&self, a: Handle<Expression>, b: Handle<Expression>) -> Option<u32> {
+    fn distance(&self, a: Value, b: Value) -> Option<u32> {
         let mut found = None;
         for trial in 0..TRIALS {
             let distance = self.number(a, trial, 0).wrapping_sub(self.number(b, trial, 0));
@@ -252,7 +252,7 @@ impl Region<'_, '_, '_> {
     }
 
     /// A number for a value; provably equal values get equal numbers.
-    fn number(&self, value: Handle<Expression>, trial: u64, depth: u32) -> u32 {
+    fn number(&self, value: Value, trial: u64, depth: u32) -> u32 {
         if let Some(&known) = self.numbers.borrow().get(&(value, trial)) {
             return known;
         }
@@ -261,7 +261,7 @@ impl Region<'_, '_, '_> {
         number
     }
 
-    fn compute(&self, value: Handle<Expression>, trial: u64, depth: u32) -> u32 {
+    fn compute(&self, value: Value, trial: u64, depth: u32) -> u32 {
         let on = self.on;
         let of = |value| self.number(value, trial, depth + 1);
         let word = matches!(on.context.inner(value), TypeInner::Scalar(scalar)
@@ -295,7 +295,7 @@ impl Region<'_, '_, '_> {
     }
 
     /// A hash of the expression tree of a value: equal hashes mean equal values.
-    fn identity(&self, value: Handle<Expression>, depth: u32) -> u64 {
+    fn identity(&self, value: Value, depth: u32) -> u64 {
         if let Some(&known) = self.identities.borrow().get(&value) {
             return known;
         }
@@ -306,7 +306,7 @@ impl Region<'_, '_, '_> {
         identity
     }
 
-    fn identify(&self, value: Handle<Expression>, hasher: &mut DefaultHasher, depth: u32) {
+    fn identify(&self, value: Value, hasher: &mut DefaultHasher, depth: u32) {
         let on = self.on;
         let expression = &on.function.expressions[value];
         let fixed = match *expression {
@@ -339,7 +339,7 @@ impl Region<'_, '_, '_> {
     }
 
     /// The steps from an object to a place in it.
-    fn path(&self, mut pointer: Handle<Expression>) -> Vec<Step> {
+    fn path(&self, mut pointer: Value) -> Vec<Step> {
         let mut steps = Vec::new();
         loop {
             pointer = match self.on.function.expressions[pointer] {
@@ -384,18 +384,18 @@ const fn is_computed(expression: &Expression) -> bool {
 /// A step into an object.
 enum Step {
     At(u32),
-    By(Handle<Expression>, Handle<Expression>),
+    By(Value, Value),
 }
 
 /// The object that a pointer leads into; several expressions may name one variable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Object {
-    Local(Handle<LocalVariable>),
-    Global(Handle<GlobalVariable>),
+    Local(Local),
+    Global(Global),
     Unknown,
 }
 
-fn object(on: &Evaluated<'_, '_>, mut pointer: Handle<Expression>) -> Object {
+fn object(on: &Evaluated<'_, '_>, mut pointer: Value) -> Object {
     while let Expression::Access { base, .. } | Expression::AccessIndex { base, .. } =
         on.function.expressions[pointer]
     {
@@ -409,7 +409,7 @@ fn object(on: &Evaluated<'_, '_>, mut pointer: Handle<Expression>) -> Object {
 }
 
 /// All stores of a block, as pairs of pointer and value.
-fn stores(block: &Block) -> Vec<(Handle<Expression>, Handle<Expression>)> {
+fn stores(block: &Block) -> Vec<(Value, Value)> {
     let mut found = Vec::new();
     blocks::each(block, &mut |statement| {
         if let Statement::Store { pointer, value } = statement {
@@ -420,7 +420,7 @@ fn stores(block: &Block) -> Vec<(Handle<Expression>, Handle<Expression>)> {
 }
 
 /// The pointers of stores inside loops of a block.
-fn looped_stores(block: &Block, looped: bool) -> Vec<Handle<Expression>> {
+fn looped_stores(block: &Block, looped: bool) -> Vec<Value> {
     let mut found = Vec::new();
     for statement in block {
         if let (Statement::Store { pointer, .. }, true) = (statement, looped) {

@@ -15,6 +15,13 @@
 //! ([`crate::analysis::proof`]), and that a condition is uniform ([`crate::analysis::uniformity`]). Checked here is
 //! that the access stays behind that condition, and that the condition is evaluated where the schedule says.
 
+/// A verdict: the second argument and the rest say what is wrong if the first is false.
+macro_rules! ensure {
+    ($holds:expr, $($why:tt)+) => {
+        if $holds { Ok(()) } else { Err(format!($($why)+)) }
+    };
+}
+
 mod early_exit;
 mod evaluated;
 mod hoisted_checks;
@@ -33,27 +40,17 @@ use self::evaluated::Evaluated;
 use super::schedule::Schedule;
 use crate::analysis::proof::FunctionContext;
 
-/// The rule that a schedule breaks.
+/// The rules of a schedule, each under the name of the file that verifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The statements of the program, each once, in the same control flow.
     Order,
-    /// Nothing runs ahead of its condition, unless it can neither fail nor be observed.
-    Ahead,
-    /// Values are defined before they are used.
-    Definition,
-    /// Values that another region uses are stored per invocation.
-    Kept,
-    /// Variables are stored where all uses find them.
-    Storage,
-    /// What runs once is uniform.
-    Shared,
-    /// Invocations that have returned or jumped ahead execute nothing.
-    Leaving,
-    /// Loops declared free of dependences have none.
-    Promise,
-    /// Unchecked accesses are linear in the position of the invocation.
-    Claim,
+    UniformCode,
+    Values,
+    Variables,
+    EarlyExit,
+    Independence,
+    RowFacts,
+    HoistedChecks,
 }
 
 /// Why a schedule is rejected.
@@ -69,25 +66,27 @@ impl fmt::Display for Rejected {
     }
 }
 
-type Verdict = Result<(), Rejected>;
+/// What is wrong, if anything is.
+type Verdict = Result<(), String>;
 
-/// Fails unless a condition holds.
-fn ensure(holds: bool, rule: Rule, detail: impl FnOnce() -> String) -> Verdict {
-    if holds { Ok(()) } else { Err(Rejected { rule, detail: detail() }) }
-}
+type Verify = fn(&Evaluated<'_, '_>) -> Verdict;
 
 /// Verifies a schedule.
 ///
 /// # Errors
 /// The first rule that it breaks.
-pub(super) fn verify(schedule: &Schedule, context: FunctionContext<'_>) -> Verdict {
-    let walk = Evaluated::new(schedule, context);
-    order::verify(&walk)?;
-    uniform_code::verify(&walk)?;
-    values::verify(&walk)?;
-    variables::verify(&walk)?;
-    early_exit::verify(&walk)?;
-    independence::verify(&walk)?;
-    row_facts::verify(&walk)?;
-    hoisted_checks::verify(&walk)
+pub(super) fn verify(schedule: &Schedule, context: FunctionContext<'_>) -> Result<(), Rejected> {
+    let on = Evaluated::new(schedule, context);
+    let rules: [(Rule, Verify); 8] = [
+        (Rule::Order, order::verify),
+        (Rule::UniformCode, uniform_code::verify),
+        (Rule::Values, values::verify),
+        (Rule::Variables, variables::verify),
+        (Rule::EarlyExit, early_exit::verify),
+        (Rule::Independence, independence::verify),
+        (Rule::RowFacts, row_facts::verify),
+        (Rule::HoistedChecks, hoisted_checks::verify),
+    ];
+    let broken = |(rule, verify): (Rule, Verify)| verify(&on).map_err(|detail| Rejected { rule, detail });
+    rules.into_iter().try_for_each(broken)
 }

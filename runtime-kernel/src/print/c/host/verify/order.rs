@@ -8,17 +8,18 @@
 
 use std::collections::BTreeSet;
 
-use naga::{Block, Expression, Handle, Statement};
+use naga::{Block, Statement};
 
 use super::super::schedule::regions::{Condition, Step};
+use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
-use super::{Rule, Verdict, ensure};
+use crate::ir::Value;
 
 /// Maximum number of pairs of statements in one slot; a schedule beyond it counts as not verified.
 const MAX_PAIRS: usize = 1 << 20;
 
 /// A statement other than uniform control flow, or one expression of an `Emit`.
-type Key = (u32, Option<Handle<Expression>>);
+type Key = (u32, Option<Value>);
 
 /// Its occurrence in the schedule.
 #[derive(Clone, Debug)]
@@ -37,23 +38,18 @@ struct Walk<'w, 'v, 'a> {
 
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     let mut walk = Walk { on, leaves: BTreeSet::new(), regions: BTreeSet::new() };
-    let mut leaves = BTreeSet::new();
-    let mut recomputed = None;
-    on.all(&mut |step, _| match step {
-        Step::Once(shared) => leaves.extend(&shared.numbers),
-        Step::Lanes(region) => {
-            if !walk.regions.insert(*region) {
-                recomputed = Some(*region);
+    for (step, _) in on.all() {
+        match step {
+            Step::Once(shared) => walk.leaves.extend(&shared.numbers),
+            Step::Lanes(region) => {
+                ensure!(walk.regions.insert(*region), "region {region} runs twice")?;
+                let known = on.schedule.steps.regions.get(*region);
+                walk.leaves.extend(known.iter().flat_map(|region| &region.numbers));
             }
-            leaves.extend(on.schedule.steps.regions.get(*region).iter().flat_map(|region| &region.numbers));
+            _ => {}
         }
-        _ => {}
-    });
-    walk.leaves = leaves;
-    ensure(recomputed.is_none(), Rule::Order, || format!("region {recomputed:?} runs twice"))?;
-    ensure(walk.regions.len() == on.schedule.steps.regions.len(), Rule::Order, || {
-        "a region is left out".to_owned()
-    })?;
+    }
+    ensure!(walk.regions.len() == on.schedule.steps.regions.len(), "a region is left out")?;
     let steps = flattened(&on.schedule.steps.steps);
     walk.block(&numbered(&on.function.body, &mut 0), &steps)
 }
@@ -125,13 +121,11 @@ impl Walk<'_, '_, '_> {
             }
         }
         self.slot(&mut slot, &mut steps)?;
-        ensure(steps.next().is_none(), Rule::Order, || "steps that no statement asks for".to_owned())
+        ensure!(steps.next().is_none(), "steps that no statement asks for")
     }
 
     fn barrier(&self, step: Option<&Step>, number: u32) -> Verdict {
-        ensure(matches!(step, Some(Step::Barrier)), Rule::Order, || {
-            format!("no barrier at statement {number}")
-        })
+        ensure!(matches!(step, Some(Step::Barrier)), "no barrier at statement {number}")
     }
 
     /// Compares the slot before the next control flow; returns its last region.
@@ -139,7 +133,7 @@ impl Walk<'_, '_, '_> {
         &self,
         wanted: &mut Vec<Key>,
         steps: &mut std::iter::Peekable<impl Iterator<Item = &'s Step>>,
-    ) -> Result<Option<usize>, super::Rejected> {
+    ) -> Result<Option<usize>, String> {
         let (mut found, mut last) = (Vec::new(), None);
         while let Some(step) = steps.next_if(|step| matches!(step, Step::Once(_) | Step::Lanes(_))) {
             match step {
@@ -159,10 +153,10 @@ impl Walk<'_, '_, '_> {
         keys.sort_unstable();
         let mut wanted = std::mem::take(wanted);
         wanted.sort_unstable();
-        ensure(keys == wanted, Rule::Order, || format!("statements {wanted:?} are scheduled as {keys:?}"))?;
+        ensure!(keys == wanted, "statements {wanted:?} are scheduled as {keys:?}")?;
         for once in [false, true] {
             let keys = found.iter().filter(|leaf| leaf.once == once).map(|leaf| leaf.key);
-            ensure(keys.is_sorted(), Rule::Order, || "statements have changed places".to_owned())?;
+            ensure!(keys.is_sorted(), "statements have changed places")?;
         }
         self.ahead(&found)?;
         Ok(last)
@@ -170,7 +164,7 @@ impl Walk<'_, '_, '_> {
 
     /// The statements of a leaf, with the keys of what they define.
     fn leaves(&self, (body, numbers): (&Block, &[u32]), once: bool, found: &mut Vec<Leaf>) -> Verdict {
-        ensure(body.len() == numbers.len(), Rule::Order, || "a statement without a number".to_owned())?;
+        ensure!(body.len() == numbers.len(), "a statement without a number")?;
         for (statement, &number) in body.iter().zip(numbers) {
             match statement {
                 Statement::Emit(range) => found.extend(range.clone().map(|value| Leaf {
@@ -188,11 +182,11 @@ impl Walk<'_, '_, '_> {
     fn ahead(&self, found: &[Leaf]) -> Verdict {
         let shared = found.iter().filter(|leaf| leaf.once).count();
         let small = shared * (found.len() - shared) <= MAX_PAIRS;
-        ensure(small, Rule::Ahead, || "too many statements to compare".to_owned())?;
+        ensure!(small, "too many statements to compare")?;
         for (place, shared) in found.iter().enumerate().filter(|(_, leaf)| leaf.once) {
             let passed = found[place..].iter().filter(|leaf| !leaf.once && leaf.key < shared.key);
             let delayed = found[..place].iter().any(|leaf| !leaf.once && leaf.key > shared.key);
-            ensure(!delayed, Rule::Order, || format!("{:?} runs too late", shared.key))?;
+            ensure!(!delayed, "{:?} runs too late", shared.key)?;
             let ours = self.on.statement(&shared.statement);
             for leaf in passed {
                 self.may_pass(shared, &ours, leaf)?;
@@ -204,15 +198,15 @@ impl Walk<'_, '_, '_> {
     fn may_pass(&self, shared: &Leaf, ours: &Uses, leaf: &Leaf) -> Verdict {
         let theirs = self.on.statement(&leaf.statement);
         let notices = !ours.written.is_disjoint(&theirs.variables);
-        ensure(!notices, Rule::Ahead, || format!("{:?} writes what {:?} uses", shared.key, leaf.key))?;
+        ensure!(!notices, "{:?} writes what {:?} uses", shared.key, leaf.key)?;
         if !jumps(&leaf.statement, 0) {
             return Ok(());
         }
         let trusts = !ours.evaluated.is_disjoint(&self.on.schedule.placed);
-        ensure(!trusts, Rule::Ahead, || format!("{:?} is unchecked ahead of {:?}", shared.key, leaf.key))?;
+        ensure!(!trusts, "{:?} is unchecked ahead of {:?}", shared.key, leaf.key)?;
         let calm =
             matches!(shared.statement, Statement::Emit(_) | Statement::Store { .. }) || !theirs.returns;
-        ensure(calm, Rule::Ahead, || format!("{:?} may not end ahead of {:?}", shared.key, leaf.key))
+        ensure!(calm, "{:?} may not end ahead of {:?}", shared.key, leaf.key)
     }
 
     fn control(
@@ -221,18 +215,16 @@ impl Walk<'_, '_, '_> {
         step: Option<&Step>,
         last: Option<usize>,
     ) -> Verdict {
-        let same = |ours: Handle<Expression>, condition: Condition| {
+        let same = |ours: Value, condition: Condition| {
             let (theirs, agreed) = match condition {
                 Condition::Once(value) => (value, true),
-                Condition::Agreed(value) => {
+                Condition::FromRegion(value) => {
                     let regions = &self.on.schedule.steps.regions;
-                    (value, last.is_some_and(|last| regions[last].agreed.contains(&value)))
+                    (value, last.is_some_and(|last| regions[last].uniform_values.contains(&value)))
                 }
             };
-            ensure(ours == theirs, Rule::Order, || format!("statement {number} has another condition"))?;
-            ensure(agreed, Rule::Definition, || {
-                format!("no item computes the condition of statement {number}")
-            })
+            ensure!(ours == theirs, "statement {number} has another condition")?;
+            ensure!(agreed, "no item computes the condition of statement {number}")
         };
         let mut next = number + 1;
         match (statement, step) {
@@ -250,10 +242,10 @@ impl Walk<'_, '_, '_> {
             }
             (Statement::Switch { selector: ours, cases: blocks }, Some(Step::Switch { selector, cases })) => {
                 same(*ours, *selector)?;
-                ensure(blocks.len() == cases.len(), Rule::Order, || "other cases".to_owned())?;
+                ensure!(blocks.len() == cases.len(), "other cases")?;
                 for (block, (value, falls, steps)) in blocks.iter().zip(cases) {
                     let alike = block.value == *value && block.fall_through == *falls;
-                    ensure(alike, Rule::Order, || "another case".to_owned())?;
+                    ensure!(alike, "another case")?;
                     self.block(&numbered(&block.body, &mut next), &flattened(steps))?;
                 }
                 Ok(())
@@ -272,27 +264,27 @@ impl Walk<'_, '_, '_> {
                 match (until, break_if) {
                     (None, None) => Ok(()),
                     (Some(ours), Some(condition)) => Self::until((*ours, *condition), last, self, number),
-                    _ => ensure(false, Rule::Order, || "a loop with another end".to_owned()),
+                    _ => Err("a loop with another end".to_owned()),
                 }
             }
-            _ => ensure(false, Rule::Order, || format!("statement {number} is not scheduled: {statement:?}")),
+            _ => Err(format!("statement {number} is not scheduled: {statement:?}")),
         }
     }
 
     fn until(
-        (ours, condition): (Handle<Expression>, Condition),
+        (ours, condition): (Value, Condition),
         last: Option<usize>,
         walk: &Self,
         number: u32,
     ) -> Verdict {
         let good = match condition {
             Condition::Once(value) => value == ours,
-            Condition::Agreed(value) => {
+            Condition::FromRegion(value) => {
                 let regions = &walk.on.schedule.steps.regions;
-                value == ours && last.is_some_and(|last| regions[last].agreed.contains(&value))
+                value == ours && last.is_some_and(|last| regions[last].uniform_values.contains(&value))
             }
         };
-        ensure(good, Rule::Definition, || format!("no item computes the end of loop {number}"))
+        ensure!(good, "no item computes the end of loop {number}")
     }
 }
 

@@ -1,12 +1,13 @@
 //! Verifies the facts that a row decides before its loop: their inputs are available there, and unchecked accesses
 //! are as linear as the schedule claims.
 
-use naga::{Expression, Handle};
+use naga::Expression;
 
 use super::super::schedule::row_facts::{Linear, RowFacts};
 use super::super::schedule::variable_storage::Storage;
+use super::Verdict;
 use super::evaluated::Evaluated;
-use super::{Rule, Verdict, ensure};
+use crate::ir::Value;
 
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     on.schedule.rows.iter().enumerate().try_for_each(|(region, row)| {
@@ -19,19 +20,19 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
                 }
                 _ => false,
             };
-            ensure(compared, Rule::Claim, || format!("{:?} is another comparison", fact.handle))?;
+            ensure!(compared, "{:?} is another comparison", fact.handle)?;
             is_computable(on, region, fact.left, &row.row_facts)?;
             is_computable(on, region, fact.right, &row.row_facts)
         })?;
         row.row_facts.accesses.iter().try_for_each(|(&access, &index)| {
             let own = matches!(on.function.expressions[access],
                 Expression::Access { index: own, .. } if own == index.value);
-            ensure(own, Rule::Claim, || format!("{access:?} has another index"))?;
+            ensure!(own, "{access:?} has another index")?;
             is_computable(on, region, index, &row.row_facts)
         })?;
         row.nontemporal_stores.iter().try_for_each(|stream| {
             let assumed = row.row_facts.accesses.get(&stream.access).is_some_and(|index| index.slope == 1);
-            ensure(assumed, Rule::Claim, || format!("{:?} is no row", stream.access))
+            ensure!(assumed, "{:?} is no row", stream.access)
         })
     })
 }
@@ -44,27 +45,25 @@ fn known(on: &Evaluated<'_, '_>, region: usize, row_facts: &RowFacts) -> Verdict
         .kept
         .iter()
         .all(|value| storage.kept.contains(value) && !uses.defined.contains(value));
-    ensure(kept, Rule::Claim, || format!("region {region} decides by a value that is not there yet"))?;
+    ensure!(kept, "region {region} decides by a value that is not there yet")?;
     let fixed = row_facts.known.variables.iter().all(|variable| {
         storage.variable(*variable) == Storage::Lanes
             && !uses.written.contains(variable)
             && !storage.initialised[region].contains(variable)
     });
-    ensure(fixed, Rule::Claim, || format!("region {region} decides by a variable that it changes"))
+    ensure!(fixed, "region {region} decides by a variable that it changes")
 }
 
 /// Whether a value can be computed before a row, and has the claimed slope.
 fn is_computable(on: &Evaluated<'_, '_>, region: usize, linear: Linear, row_facts: &RowFacts) -> Verdict {
-    let here = |value: &Handle<Expression>| {
+    let here = |value: &Value| {
         on.schedule.storage.uniform.contains(value)
             || row_facts.known.values.contains(value)
             || row_facts.known.kept.contains(value)
     };
     let (mut pending, mut trees) = (vec![linear.value], Vec::new());
     if on.is_named(linear.value) {
-        ensure(here(&linear.value), Rule::Claim, || {
-            format!("region {region} does not have {:?}", linear.value)
-        })?;
+        ensure!(here(&linear.value), "region {region} does not have {:?}", linear.value)?;
     } else {
         trees.push(on.condition(linear.value));
     }
@@ -75,21 +74,19 @@ fn is_computable(on: &Evaluated<'_, '_>, region: usize, linear: Linear, row_fact
     }
     for tree in trees {
         let missing = tree.named.iter().find(|value| !here(value));
-        ensure(missing.is_none(), Rule::Claim, || format!("region {region} decides by {missing:?}"))?;
+        ensure!(missing.is_none(), "region {region} decides by {missing:?}")?;
         let readable = tree.variables.iter().all(|variable| {
             row_facts.known.variables.contains(variable)
                 || on.schedule.storage.variable(*variable) == Storage::Group
         });
-        ensure(readable, Rule::Claim, || {
-            format!("region {region} reads a variable that the row does not have")
-        })?;
+        ensure!(readable, "region {region} reads a variable that the row does not have")?;
         let loads = tree.evaluated.iter().all(|&part| match on.function.expressions[part] {
             Expression::Load { pointer } => {
                 on.variable(pointer).is_some() || super::values::is_read_only(on, pointer)
             }
             _ => true,
         });
-        ensure(loads, Rule::Claim, || format!("region {region} reads memory before the row"))?;
+        ensure!(loads, "region {region} reads memory before the row")?;
     }
     slope(on, linear)
 }
@@ -104,13 +101,11 @@ fn slope(on: &Evaluated<'_, '_>, linear: Linear) -> Verdict {
     let [Some(first), Some(second), Some(eighth)] = found else { return Ok(()) };
     let slope = linear.slope.cast_unsigned();
     let linear = second.wrapping_sub(first) == slope && eighth.wrapping_sub(first) == slope.wrapping_mul(7);
-    ensure(linear, Rule::Claim, || {
-        format!("an index grows by {} and not {slope}", second.wrapping_sub(first))
-    })
+    ensure!(linear, "an index grows by {} and not {slope}", second.wrapping_sub(first))
 }
 
 /// A value at position `x` of the first row of group zero; `None` if it depends on anything else.
-fn value_at(on: &Evaluated<'_, '_>, value: Handle<Expression>, x: u32, depth: u32) -> Option<u32> {
+fn value_at(on: &Evaluated<'_, '_>, value: Value, x: u32, depth: u32) -> Option<u32> {
     use naga::{BinaryOperator as Op, Binding, BuiltIn, Literal};
     let of = |value| value_at(on, value, x, depth + 1);
     match on.function.expressions[value] {

@@ -1,6 +1,6 @@
 //! Correct schedules pass, and each broken one is rejected by the rule that it breaks.
 
-use naga::{Expression, Handle, Statement};
+use naga::{Expression, Statement};
 use runtime_core::ErrorKind;
 
 use super::super::entry::verified;
@@ -12,11 +12,12 @@ use super::{Rule, verify};
 use crate::analysis::proof::FunctionContext;
 use crate::analysis::proof::bounds::AllBounds;
 use crate::ir::blocks::Skip;
+use crate::ir::{Local, Value};
 use crate::parse::specialise::Specialisation;
 use crate::print::c::invocation::plan::Plan;
 use crate::print::c::writer::Writer;
 use crate::program::{Checks, Dialect, Program};
-use crate::test_programs::programs;
+use crate::tests::programs;
 
 fn parsed(code: &str) -> Program {
     Program::parse(code, "broken.wgsl", &Specialisation::default()).expect(code)
@@ -28,15 +29,9 @@ fn each(program: &Program, form: Form, mut visit: impl FnMut(&str, Schedule, Fun
     let bounds = AllBounds::of(&program);
     let writer = Writer::new(&program, &bounds, Dialect::Host, Checks::Bounded).expect("layouts");
     for (index, point) in program.module.entry_points.iter().enumerate() {
-        let context = FunctionContext {
-            module: &program.module,
-            function: &point.function,
-            info: program.info.get_entry_point(index),
-            group_size: Some(point.workgroup_size),
-            bounds: bounds.entry(index),
-        };
+        let context = bounds.entry(&program, index);
         let plan = Plan::new(&writer, context);
-        let named = |value: Handle<Expression>| plan.value(value).is_some();
+        let named = |value: Value| plan.value(value).is_some();
         match Schedule::of(&program, index, context, (Checks::Bounded, point.workgroup_size[0]), &named, form)
         {
             Ok(schedule) => visit(&point.name, schedule, context),
@@ -157,15 +152,15 @@ fn variable(context: FunctionContext<'_>, name: &str) -> usize {
 
 #[test]
 fn returned_invocations_execute_nothing() {
-    broken(RETURNS, Rule::Leaving, |schedule, _| schedule.storage.masked = false);
-    broken(RETURNS, Rule::Leaving, |schedule, _| {
+    broken(RETURNS, Rule::EarlyExit, |schedule, _| schedule.storage.masked = false);
+    broken(RETURNS, Rule::EarlyExit, |schedule, _| {
         schedule.storage.needs.iter_mut().for_each(|needs| needs.returns = false);
     });
-    broken(SKIPS, Rule::Leaving, |schedule, _| {
+    broken(SKIPS, Rule::EarlyExit, |schedule, _| {
         schedule.steps.regions.iter_mut().for_each(|region| region.skips = Skip::No);
     });
     // The rest of a case, for invocations that have left it.
-    broken(SKIPS, Rule::Leaving, |schedule, _| {
+    broken(SKIPS, Rule::EarlyExit, |schedule, _| {
         let regions = &mut schedule.steps.regions;
         let at = regions.iter().position(|region| region.skips != Skip::No).expect("a region that skips");
         let mut rest = regions[at].clone();
@@ -196,9 +191,9 @@ fn returned_invocations_execute_nothing() {
 
 #[test]
 fn unchecked_accesses_stay_behind_their_conditions() {
-    broken(AHEAD, Rule::Ahead, unchecked_ahead);
+    broken(AHEAD, Rule::Order, unchecked_ahead);
     // A group assignment ahead of invocations that read the old value.
-    broken("var k = s.m; y[l] = k; k = s.k; y[l + 64u] = k;", Rule::Ahead, |schedule, _| {
+    broken("var k = s.m; y[l] = k; k = s.k; y[l + 64u] = k;", Rule::Order, |schedule, _| {
         edited(schedule, |steps| {
             let store = |step: &Step| matches!(step, Step::Once(once) if once.body.iter().any(|s| matches!(s, Statement::Store { .. })));
             let late = steps.iter().rposition(store).filter(|at| *at > 0);
@@ -255,7 +250,7 @@ fn statements_stay_in_place() {
 #[test]
 fn code_that_runs_once_is_uniform() {
     // A per-invocation store, executed once.
-    broken(ACROSS, Rule::Shared, |schedule, _| {
+    broken(ACROSS, Rule::UniformCode, |schedule, _| {
         let region = &mut schedule.steps.regions[1];
         let last = region.body.len() - 1;
         let statement = region.body[last].clone();
@@ -266,34 +261,34 @@ fn code_that_runs_once_is_uniform() {
         hoisted.numbers.push(number);
         schedule.steps.steps.push(Step::Once(hoisted));
     });
-    broken(CARRIED, Rule::Shared, |schedule, context| {
+    broken(CARRIED, Rule::UniformCode, |schedule, context| {
         schedule.storage.variables[variable(context, "j")] = Storage::Lanes;
     });
 }
 
 #[test]
 fn values_and_variables_are_available_where_they_are_used() {
-    broken(ACROSS, Rule::Kept, |schedule, _| schedule.storage.kept.clear());
-    broken(GROUPED, Rule::Definition, |schedule, _| {
+    broken(ACROSS, Rule::Values, |schedule, _| schedule.storage.kept.clear());
+    broken(GROUPED, Rule::Values, |schedule, _| {
         let kept: Vec<_> = schedule.storage.kept.iter().copied().collect();
         assert!(!kept.is_empty());
         schedule.storage.kept.clear();
         schedule.storage.recomputed.last_mut().expect("a region").extend(kept);
     });
-    broken("let c = s.k * 3u; y[id.x] = c + l * c;", Rule::Definition, |schedule, _| {
+    broken("let c = s.k * 3u; y[id.x] = c + l * c;", Rule::Values, |schedule, _| {
         schedule.storage.uniform.clear();
     });
-    broken(ACROSS, Rule::Storage, |schedule, context| {
+    broken(ACROSS, Rule::Variables, |schedule, context| {
         schedule.storage.variables[variable(context, "v")] = Storage::Body(0);
     });
-    broken(ACROSS, Rule::Storage, |schedule, context| {
+    broken(ACROSS, Rule::Variables, |schedule, context| {
         schedule.storage.variables[variable(context, "v")] = Storage::Group;
     });
-    broken(ACROSS, Rule::Storage, |schedule, _| {
+    broken(ACROSS, Rule::Variables, |schedule, _| {
         schedule.storage.initialised.iter_mut().for_each(std::collections::BTreeSet::clear);
         schedule.storage.early.clear();
     });
-    broken(CARRIED, Rule::Storage, |schedule, context| {
+    broken(CARRIED, Rule::Variables, |schedule, context| {
         schedule.storage.variables[variable(context, "sum")] = Storage::Nowhere;
     });
     // Only the region of one loop uses it, but the next iteration reads what the last one left.
@@ -303,7 +298,7 @@ fn values_and_variables_are_available_where_they_are_used() {
     });
     broken(
         "var t = l; for (var j = 0u; j < s.k; j++) { y[j * 64u + l] = t; t += 3u; }",
-        Rule::Storage,
+        Rule::Variables,
         |schedule, context| {
             let at = schedule.steps.regions.iter().position(|region| region.repeats).expect("a loop");
             schedule.storage.variables[variable(context, "t")] = Storage::Body(at);
@@ -311,7 +306,7 @@ fn values_and_variables_are_available_where_they_are_used() {
     );
     broken(
         "let c = workgroupUniformLoad(&w[3]); let d = c + l; if y[0] == c { w[l] = d; }",
-        Rule::Definition,
+        Rule::Values,
         |schedule, _| {
             schedule.storage.uniform.clear();
         },
@@ -333,7 +328,7 @@ fn false_independence_is_rejected() {
         "let n = y[l]; let t = array<u32, 4>(n, n + 1u, n + 2u, n + 3u); y[id.x] = t[l % 4u];",
         "for (var i = l; i < s.k; i += 64u) { y[i] = y[i / 2u]; }",
     ] {
-        broken(body, Rule::Promise, unchecked_variant);
+        broken(body, Rule::Independence, unchecked_variant);
     }
 }
 
@@ -346,15 +341,15 @@ fn row_facts_are_recomputed() {
             row.row_facts.accesses.values_mut().for_each(change);
         };
     let body = "y[l * 2u + 1u] = x[63u - l] + x[s.k + l];";
-    broken(body, Rule::Claim, |schedule, _| with_access(schedule, &mut |index| index.slope = 1));
-    broken(body, Rule::Claim, |schedule, _| with_access(schedule, &mut |index| index.slope = 0));
-    broken(body, Rule::Claim, |schedule, context| {
+    broken(body, Rule::RowFacts, |schedule, _| with_access(schedule, &mut |index| index.slope = 1));
+    broken(body, Rule::RowFacts, |schedule, _| with_access(schedule, &mut |index| index.slope = 0));
+    broken(body, Rule::RowFacts, |schedule, context| {
         let other = context.function.expressions.iter().next().expect("an expression").0;
         with_access(schedule, &mut |index| index.value = other);
     });
     broken(
         "var v = l; w[l] = 1u; workgroupBarrier(); y[v] = w[63u - l]; v = 7u; workgroupBarrier(); y[v] += 1u;",
-        Rule::Storage,
+        Rule::Variables,
         |schedule, context| {
             schedule.storage.variables[variable(context, "v")] = Storage::Body(1);
         },
@@ -388,12 +383,12 @@ fn hoisted_checks_are_verified() {
         },
     ];
     for change in changes {
-        broken(body, Rule::Claim, |schedule, context| {
+        broken(body, Rule::HoistedChecks, |schedule, context| {
             assert_eq!(schedule.hoisted.len(), 1);
             schedule.hoisted.values_mut().for_each(|checks| change(checks, context));
         });
     }
-    broken(body, Rule::Ahead, |schedule, context| {
+    broken(body, Rule::HoistedChecks, |schedule, context| {
         let mut all = context.function.expressions.iter();
         let read = all.find(|(_, value)| {
             matches!(value, Expression::Load { pointer }
@@ -402,7 +397,7 @@ fn hoisted_checks_are_verified() {
         schedule.hoisted.values_mut().for_each(|checks| checks.values.extend(read.map(|(value, _)| value)));
     });
     // The loop of another region, or none that the invocations execute.
-    broken(CARRIED, Rule::Claim, |schedule, context| {
+    broken(CARRIED, Rule::HoistedChecks, |schedule, context| {
         let mut found = None;
         each(&parsed(&format!("{HEAD}{body} }}")), Form::Full, |_, other, _| {
             found = other.hoisted.into_values().next();
@@ -422,7 +417,7 @@ fn a_packed_sum_must_be_all_that_a_loop_does() {
         )
     };
     let body = rows("sum += dot4U8Packed(x[at + k], x[id.x * 3u + k]);");
-    type Change = fn(&mut PackedSum, Handle<naga::LocalVariable>);
+    type Change = fn(&mut PackedSum, Local);
     let changes: [Change; 4] = [
         |sum, counter| sum.variable = counter,
         |sum, _| sum.function = naga::MathFunction::Dot4I8Packed,
@@ -430,7 +425,7 @@ fn a_packed_sum_must_be_all_that_a_loop_does() {
         |sum, _| sum.operands[0] = sum.operands[1],
     ];
     for change in changes {
-        broken(&body, Rule::Claim, |schedule, _| {
+        broken(&body, Rule::HoistedChecks, |schedule, _| {
             let checks = schedule.hoisted.values_mut().next().expect("a loop");
             change(checks.packed.as_mut().expect("a sum over packed bytes"), checks.counter);
         });
@@ -441,7 +436,7 @@ fn a_packed_sum_must_be_all_that_a_loop_does() {
         "sum += 1u + dot4U8Packed(x[at + k], x[id.x * 3u + k]);",
         "sum ^= dot4U8Packed(x[at + k], x[id.x * 3u + k]);",
     ] {
-        broken(&rows(other), Rule::Claim, |schedule, context| {
+        broken(&rows(other), Rule::HoistedChecks, |schedule, context| {
             let checks = schedule.hoisted.values_mut().next().expect("a loop");
             assert!(checks.packed.is_none(), "{other}");
             let (variable, _) = context.function.local_variables.iter().next().expect("the sum");

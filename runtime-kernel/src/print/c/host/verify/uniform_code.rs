@@ -4,22 +4,17 @@ use naga::{AddressSpace, Binding, Block, BuiltIn, Expression, Function, Handle, 
 
 use super::super::schedule::regions::{Condition, Step};
 use super::super::schedule::variable_storage::Storage;
-use super::evaluated::{Evaluated, Uses, conditions};
+use super::Verdict;
+use super::evaluated::{Evaluated, Uses};
 use super::values::is_read_only;
-use super::{Rule, Verdict, ensure};
+use crate::ir::Value;
 
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
-    let mut verdict = Ok(());
-    on.all(&mut |step, _| {
-        if verdict.is_ok() {
-            verdict = visit(on, step);
-        }
-    });
-    verdict
+    on.all().into_iter().try_for_each(|(step, _)| visit(on, step))
 }
 
 fn visit(on: &Evaluated<'_, '_>, step: &Step) -> Verdict {
-    if let Some(Condition::Once(value)) = conditions(step) {
+    if let Some(Condition::Once(value)) = step.condition() {
         are_shared(on, &on.condition(value))?;
     }
     let Step::Once(shared) = step else { return Ok(()) };
@@ -35,20 +30,22 @@ fn visit(on: &Evaluated<'_, '_>, step: &Step) -> Verdict {
             }
             _ => false,
         };
-        ensure(fine, Rule::Shared, || format!("{statement:?} runs once"))
+        ensure!(fine, "{statement:?} runs once")
     })
 }
 
 /// Whether everything that is evaluated is uniform.
 fn are_shared(on: &Evaluated<'_, '_>, uses: &Uses) -> Verdict {
     uses.evaluated.iter().try_for_each(|&part| {
-        ensure(is_shared(on, part), Rule::Shared, || {
-            format!("{part:?} differs from item to item: {:?}", on.function.expressions[part])
-        })
+        ensure!(
+            is_shared(on, part),
+            "{part:?} differs from item to item: {:?}",
+            on.function.expressions[part]
+        )
     })
 }
 
-fn is_shared(on: &Evaluated<'_, '_>, part: Handle<Expression>) -> bool {
+fn is_shared(on: &Evaluated<'_, '_>, part: Value) -> bool {
     match on.function.expressions[part] {
         Expression::LocalVariable(variable) => on.schedule.storage.variable(variable) == Storage::Group,
         Expression::FunctionArgument(index) => {

@@ -3,34 +3,30 @@
 
 use std::collections::BTreeSet;
 
-use naga::{AddressSpace, Expression, Handle, StorageAccess};
+use naga::{AddressSpace, Expression, StorageAccess};
 
 use super::super::schedule::regions::{Condition, Step};
-use super::evaluated::{Evaluated, Uses, conditions};
-use super::{Rule, Verdict, ensure};
+use super::Verdict;
+use super::evaluated::{Evaluated, Uses};
+use crate::ir::Value;
 
 /// Names defined so far. The steps are in program order, in which definitions dominate their uses.
 #[derive(Default)]
 struct Defined {
-    uniform: BTreeSet<Handle<Expression>>,
-    by_items: BTreeSet<Handle<Expression>>,
+    uniform: BTreeSet<Value>,
+    by_items: BTreeSet<Value>,
 }
 
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
-    let (mut defined, mut verdict) = (Defined::default(), Ok(()));
-    // The end condition of a loop is evaluated after its body.
+    let mut defined = Defined::default();
+    // The ends of loops, which may use what is defined inside.
     let mut ends = Vec::new();
-    on.all(&mut |step, _| {
-        if verdict.is_ok() {
-            verdict = visit(on, step, &mut defined, &mut ends);
-        }
-    });
-    verdict?;
+    on.all().into_iter().try_for_each(|(step, _)| visit(on, step, &mut defined, &mut ends))?;
     ends.iter().try_for_each(|uses| known(uses, &defined.uniform))
 }
 
 fn visit(on: &Evaluated<'_, '_>, step: &Step, defined: &mut Defined, ends: &mut Vec<Uses>) -> Verdict {
-    if let Some(Condition::Once(value)) = conditions(step) {
+    if let Some(Condition::Once(value)) = step.condition() {
         let uses = on.condition(value);
         match step {
             Step::Loop { .. } => ends.push(uses),
@@ -43,9 +39,7 @@ fn visit(on: &Evaluated<'_, '_>, step: &Step, defined: &mut Defined, ends: &mut 
             known(&uses, &defined.uniform)?;
             let declared = uses.defined.is_subset(&on.schedule.storage.uniform);
             defined.uniform.extend(uses.defined);
-            ensure(declared, Rule::Definition, || {
-                "the group defines a value that it does not have".to_owned()
-            })
+            ensure!(declared, "the group defines a value that it does not have")
         }),
         Step::Lanes(region) => self::region(on, *region, defined),
         _ => Ok(()),
@@ -53,11 +47,9 @@ fn visit(on: &Evaluated<'_, '_>, step: &Step, defined: &mut Defined, ends: &mut 
 }
 
 /// What the group uses, the group computes.
-fn known(uses: &Uses, uniform: &BTreeSet<Handle<Expression>>) -> Verdict {
+fn known(uses: &Uses, uniform: &BTreeSet<Value>) -> Verdict {
     let unknown = uses.named.iter().find(|value| !uniform.contains(value) && !uses.defined.contains(value));
-    ensure(unknown.is_none(), Rule::Definition, || {
-        format!("the group uses {unknown:?}, which it has not computed")
-    })
+    ensure!(unknown.is_none(), "the group uses {unknown:?}, which it has not computed")
 }
 
 fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdict {
@@ -65,28 +57,22 @@ fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdi
     let uses = on.region(region);
     let (recomputed, needs) = (&storage.recomputed[region], &storage.needs[region]);
     let shared = uses.defined.intersection(&storage.uniform).next();
-    ensure(shared.is_none(), Rule::Definition, || {
-        format!("region {region} defines {shared:?} of the group")
-    })?;
+    ensure!(shared.is_none(), "region {region} defines {shared:?} of the group")?;
     for &value in uses.named.difference(&uses.defined) {
         if defined.uniform.contains(&value) || recomputed.contains(&value) {
             continue;
         }
         let before = defined.by_items.contains(&value);
-        ensure(before, Rule::Definition, || format!("region {region} uses {value:?} before it is computed"))?;
-        ensure(storage.kept.contains(&value), Rule::Kept, || {
-            format!("region {region} uses {value:?}, which is gone")
-        })?;
+        ensure!(before, "region {region} uses {value:?} before it is computed")?;
+        ensure!(storage.kept.contains(&value), "region {region} uses {value:?}, which is gone")?;
         // Values read from storage must be those that the printer stores.
         let recorded = needs.values.contains(&value) && !needs.defined.contains(&value);
-        ensure(recorded, Rule::Kept, || format!("region {region} does not fetch {value:?}"))?;
+        ensure!(recorded, "region {region} does not fetch {value:?}")?;
     }
     for &value in recomputed {
         repeated(on, value, (&defined.uniform, recomputed), &uses)?;
         let before = defined.by_items.contains(&value);
-        ensure(before, Rule::Definition, || {
-            format!("region {region} computes {value:?} before the program does")
-        })?;
+        ensure!(before, "region {region} computes {value:?} before the program does")?;
     }
     defined.by_items.extend(uses.defined);
     Ok(())
@@ -95,27 +81,25 @@ fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdi
 /// A recomputed value must have the same result whenever it is computed.
 fn repeated(
     on: &Evaluated<'_, '_>,
-    value: Handle<Expression>,
-    (uniform, recomputed): (&BTreeSet<Handle<Expression>>, &BTreeSet<Handle<Expression>>),
+    value: Value,
+    (uniform, recomputed): (&BTreeSet<Value>, &BTreeSet<Value>),
     region: &Uses,
 ) -> Verdict {
     let uses = on.definition(value);
-    let known = |name: &Handle<Expression>| {
+    let known = |name: &Value| {
         uniform.contains(name)
             || (recomputed.contains(name) && *name < value)
             || (on.schedule.storage.kept.contains(name) && region.named.contains(name))
     };
-    ensure(uses.named.iter().all(known), Rule::Definition, || {
-        format!("{value:?} is computed again too early")
-    })?;
+    ensure!(uses.named.iter().all(known), "{value:?} is computed again too early")?;
     let fixed = uses.variables.is_empty() && uses.evaluated.iter().all(|&part| is_fixed(on, part));
-    ensure(fixed, Rule::Definition, || format!("{value:?} is computed again from what may have changed"))?;
+    ensure!(fixed, "{value:?} is computed again from what may have changed")?;
     let placed = !uses.evaluated.is_disjoint(&on.schedule.placed);
-    ensure(!placed, Rule::Ahead, || format!("{value:?} is computed again away from what keeps it in range"))
+    ensure!(!placed, "{value:?} is computed again away from what keeps it in range")
 }
 
 /// Whether an expression reads nothing that changes.
-fn is_fixed(on: &Evaluated<'_, '_>, part: Handle<Expression>) -> bool {
+fn is_fixed(on: &Evaluated<'_, '_>, part: Value) -> bool {
     match on.function.expressions[part] {
         Expression::Load { pointer } => is_read_only(on, pointer),
         Expression::CallResult(_)
@@ -128,7 +112,7 @@ fn is_fixed(on: &Evaluated<'_, '_>, part: Handle<Expression>) -> bool {
 }
 
 /// Whether a pointer leads into memory that the kernel cannot write.
-pub(super) fn is_read_only(on: &Evaluated<'_, '_>, mut pointer: Handle<Expression>) -> bool {
+pub(super) fn is_read_only(on: &Evaluated<'_, '_>, mut pointer: Value) -> bool {
     while let Expression::Access { base, .. } | Expression::AccessIndex { base, .. } =
         on.function.expressions[pointer]
     {

@@ -2,23 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use naga::{Block, Expression, Handle, LocalVariable, Statement};
+use naga::{Block, Expression, Statement};
 
 use super::super::schedule::regions::{Condition, Step};
 use super::super::schedule::variable_storage::Storage;
-use super::evaluated::{Around, Evaluated, Uses, conditions};
-use super::{Rule, Verdict, ensure};
+use super::Verdict;
+use super::evaluated::{Around, Evaluated, Uses};
+use crate::ir::Local;
 
 /// The users of variables, in step order.
 struct Users {
     regions: Vec<(usize, Around, Uses)>,
-    group: BTreeSet<Handle<LocalVariable>>,
+    group: BTreeSet<Local>,
 }
 
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     let mut users = Users { regions: Vec::new(), group: BTreeSet::new() };
-    on.all(&mut |step, around| {
-        if let Some(Condition::Once(value)) = conditions(step) {
+    for (step, around) in on.all() {
+        if let Some(Condition::Once(value)) = step.condition() {
             users.group.extend(on.condition(value).variables);
         }
         match step {
@@ -31,18 +32,17 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
             Step::Lanes(region) => users.regions.push((*region, around, on.region(*region))),
             _ => {}
         }
-    });
+    }
     on.function.local_variables.iter().try_for_each(|(variable, _)| self::variable(on, variable, &users))
 }
 
-fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Users) -> Verdict {
+fn variable(on: &Evaluated<'_, '_>, variable: Local, users: &Users) -> Verdict {
     let storage = &on.schedule.storage;
     let in_regions: Vec<_> =
         users.regions.iter().filter(|(_, _, uses)| uses.variables.contains(&variable)).collect();
     let by_group = users.group.contains(&variable);
     let location = storage.variable(variable);
-    let right =
-        |holds: bool| ensure(holds, Rule::Storage, || format!("{variable:?} is used away from {location:?}"));
+    let right = |holds: bool| ensure!(holds, "{variable:?} is used away from {location:?}");
     match location {
         Storage::Nowhere => right(in_regions.is_empty() && !by_group),
         Storage::Group => right(in_regions.iter().all(|(_, _, uses)| !uses.written.contains(&variable))),
@@ -51,10 +51,12 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
             let repeats = in_regions.iter().any(|(_, around, _)| around.looped);
             let body = &on.schedule.steps.regions[body];
             let assigned = !repeats || assigned_first(on, &body.body, variable) == Some(true);
-            let left = body.agreed.iter().any(|&value| on.condition(value).variables.contains(&variable));
-            ensure(assigned || (!repeats && left), Rule::Storage, || {
-                format!("{variable:?} does not outlive a round of the loop around its region")
-            })
+            let left =
+                body.uniform_values.iter().any(|&value| on.condition(value).variables.contains(&variable));
+            ensure!(
+                assigned || (!repeats && left),
+                "{variable:?} does not outlive a round of the loop around its region"
+            )
         }
         Storage::Lanes | Storage::LanesInPlace => {
             right(!by_group)?;
@@ -69,20 +71,20 @@ fn variable(on: &Evaluated<'_, '_>, variable: Handle<LocalVariable>, users: &Use
                 [(0, (_, around, _))] => around.depth == 0 && location == Storage::Lanes,
                 _ => false,
             };
-            ensure(once, Rule::Storage, || format!("{variable:?} has no initial value"))?;
+            ensure!(once, "{variable:?} has no initial value")?;
             // Regions copy it in and out according to their recorded needs.
             in_regions.iter().try_for_each(|(region, _, uses)| {
                 let needs = &storage.needs[*region];
                 let recorded = needs.reads.contains(&variable) || needs.writes.contains(&variable);
                 let written = !uses.written.contains(&variable) || needs.writes.contains(&variable);
-                ensure(recorded && written, Rule::Storage, || format!("region {region} loses {variable:?}"))
+                ensure!(recorded && written, "region {region} loses {variable:?}")
             })
         }
     }
 }
 
 /// Whether a block assigns a variable before reading it, on all paths; `None` if it does neither.
-fn assigned_first(on: &Evaluated<'_, '_>, block: &Block, variable: Handle<LocalVariable>) -> Option<bool> {
+fn assigned_first(on: &Evaluated<'_, '_>, block: &Block, variable: Local) -> Option<bool> {
     for statement in block {
         let uses = on.statement(statement);
         if !uses.variables.contains(&variable) {
