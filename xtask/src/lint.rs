@@ -8,6 +8,7 @@ use crate::dependencies;
 use crate::harden;
 use crate::header;
 use crate::layers;
+use crate::markdown;
 use crate::process::{Failure, Outcome, run};
 use crate::requirements;
 use crate::workspace::Workspace;
@@ -26,6 +27,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("modules that import each other", cycles::check),
     ("paths in ARCHITECTURE.md", architecture::check),
     ("documented dependencies", dependencies::check),
+    ("Markdown", markdown::check),
     ("clippy", |workspace| {
         run(&mut workspace.cargo(&[
             "clippy",

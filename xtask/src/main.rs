@@ -14,6 +14,7 @@ mod install;
 mod layers;
 mod lines;
 mod lint;
+mod markdown;
 mod package;
 mod placed_file;
 mod process;
