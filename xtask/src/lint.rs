@@ -9,6 +9,7 @@ use crate::harden;
 use crate::header;
 use crate::layers;
 use crate::markdown;
+use crate::optional;
 use crate::process::{Failure, Outcome, run};
 use crate::requirements;
 use crate::workspace::Workspace;
@@ -28,6 +29,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("paths in ARCHITECTURE.md", architecture::check),
     ("documented dependencies", dependencies::check),
     ("Markdown", markdown::check),
+    ("spelling", optional::spelling),
     ("clippy", |workspace| {
         run(&mut workspace.cargo(&[
             "clippy",
@@ -44,6 +46,7 @@ const CHECKS: &[(&str, Check)] = &[
             .cargo(&["doc", "--quiet", "--workspace", "--no-deps"])
             .env("RUSTDOCFLAGS", "--deny warnings"))
     }),
+    ("other targets", optional::other_targets),
     ("fuzz targets", harden::check_fuzz_targets),
     ("C header", header::check),
     ("cargo-deny", deny),

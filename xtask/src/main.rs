@@ -15,6 +15,7 @@ mod layers;
 mod lines;
 mod lint;
 mod markdown;
+mod optional;
 mod package;
 mod placed_file;
 mod process;
@@ -39,7 +40,8 @@ Tasks of this repository, run as `cargo xtask TASK`:
                    comparison with wgpu to the Vulkan benchmark, which takes a while to build; --null adds the null
                    backend, for the conformance suite
   lint             rustfmt, clippy, rustdoc, cargo-deny, the C header, the fuzz targets, the length of files,
-                   imports between layers and modules, paths in ARCHITECTURE.md
+                   imports between layers and modules, paths in ARCHITECTURE.md, dependencies, Markdown; where they are
+                   installed, spelling (`typos`) and the other targets of deny.toml
   lines            lines of code of each product crate, without blank lines, comments and tests
   header           regenerate runtime-core/include/runtime.h
   miri             core and the null backend under Miri: undefined behaviour, leaks

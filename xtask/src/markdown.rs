@@ -1,7 +1,8 @@
 //! `cargo xtask lint`: Markdown has one sentence per line, links that lead somewhere, and an index of the examples.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::fs;
+use std::path::Path;
 
 use crate::process::{Failure, Outcome};
 use crate::workspace::Workspace;
@@ -11,37 +12,33 @@ const EXAMPLES: &str = "docs/examples.md";
 /// Words whose dot ends no sentence.
 const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "etc.", "vs.", "cf."];
 
-/// Texts by name.
-type Pages = BTreeMap<String, String>;
-
 pub(crate) fn check(workspace: &Workspace) -> Outcome {
     let files = workspace.tracked_files()?;
-    // A listed file that does not exist was deleted without a commit yet.
-    let read = |name: &String| Some((name.clone(), fs::read_to_string(workspace.root.join(name)).ok()?));
-    let pages: Pages = files.iter().filter(|name| name.ends_with(".md")).filter_map(read).collect();
     let mut found: Vec<String> = Vec::new();
-    for (name, text) in &pages {
-        let dead =
-            |target: &&str| !leads_somewhere(name, target, &pages, |path| workspace.root.join(path).exists());
-        let links = prose(text).flat_map(|(_, line)| links(line)).filter(dead);
-        found.extend(links.map(|target| format!("{name}: the link to {target} leads nowhere")));
-        found.extend(problems(text).into_iter().map(|(line, problem)| format!("{name}:{line}: {problem}")));
+    for name in files.iter().filter(|name| name.ends_with(".md")) {
+        let page = workspace.root.join(name);
+        // A listed file that does not exist was deleted without a commit yet.
+        let Ok(text) = fs::read_to_string(&page) else { continue };
+        let links = prose(&text).flat_map(|(_, line)| links(line));
+        let dead = links.filter(|link| !leads_somewhere(&page, link));
+        found.extend(dead.map(|link| format!("{name}: the link to {link} leads nowhere")));
+        found.extend(problems(&text).into_iter().map(|(line, problem)| format!("{name}:{line}: {problem}")));
     }
-    let index = pages.get(EXAMPLES).map_or("", String::as_str);
-    let is_example = |name: &&String| {
-        let is_spec = name.starts_with("kernels/") && name.ends_with(".toml");
-        is_spec || name.contains("/examples/") && name.ends_with(".rs")
-    };
-    let missing = files.iter().filter(is_example).filter(|name| !index.contains(&format!("](../{name})")));
+    let index = fs::read_to_string(workspace.root.join(EXAMPLES))?;
+    let missing = files.iter().filter(|name| is_example(name) && !index.contains(&format!("](../{name})")));
     found.extend(missing.map(|name| format!("{EXAMPLES}: add a line for {name}")));
     if found.is_empty() { Ok(()) } else { Err(Failure::new(format!("\n{}", found.join("\n")))) }
+}
+
+fn is_example(name: &str) -> bool {
+    let is_spec = name.starts_with("kernels/") && name.ends_with(".toml");
+    is_spec || name.contains("/examples/") && name.ends_with(".rs")
 }
 
 /// The numbered lines outside of code blocks.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut in_code = false;
-    let numbered = text.lines().enumerate().map(|(index, line)| (index + 1, line));
-    numbered.filter(move |(_, line)| {
+    (1..).zip(text.lines()).filter(move |(_, line)| {
         let is_fence = line.trim_start().starts_with("```");
         in_code ^= is_fence;
         !in_code && !is_fence
@@ -50,17 +47,14 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Defects of the text of a page, with their lines.
 fn problems(text: &str) -> Vec<(usize, String)> {
-    let blanks = text.lines().zip(1..).filter(|(line, _)| line.trim_end() != *line);
-    let mut found: Vec<_> = blanks.map(|(_, number)| (number, "blanks at the end".to_owned())).collect();
-    let mut titles = Vec::new();
+    let blanks = (1..).zip(text.lines()).filter(|(_, line)| line.trim_end() != *line);
+    let mut found: Vec<_> = blanks.map(|(number, _)| (number, "blanks at the end".to_owned())).collect();
+    let mut titles = HashSet::new();
     // The line before this one, if it does not end a sentence.
     let mut unfinished = None;
     for (number, line) in prose(text) {
-        if let Some(title) = heading(line) {
-            if titles.contains(&title) {
-                found.push((number, format!("a second heading {title:?}")));
-            }
-            titles.push(title);
+        if heading(line).is_some_and(|title| !titles.insert(title)) {
+            found.push((number, "a heading that the page has already".to_owned()));
         }
         let (is_item, words) = words(line);
         if unfinished == Some(number - 1) && !is_item && !words.is_empty() {
@@ -115,26 +109,13 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
 }
 
-fn leads_somewhere(page: &str, target: &str, pages: &Pages, exists: impl Fn(&str) -> bool) -> bool {
-    if target.contains("://") || target.starts_with("mailto:") {
-        return true;
-    }
-    let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
-    let mut parts: Vec<&str> = page.split('/').collect();
-    if !path.is_empty() {
-        parts.pop();
-    }
-    for part in path.split('/').filter(|part| !part.is_empty()) {
-        if part == ".." {
-            parts.pop();
-        } else {
-            parts.push(part);
-        }
-    }
-    let name = parts.join("/");
-    let has_anchor =
-        |text: &String| prose(text).filter_map(|(_, line)| heading(line)).any(|title| slug(title) == anchor);
-    exists(&name) && (anchor.is_empty() || pages.get(&name).is_some_and(has_anchor))
+fn leads_somewhere(page: &Path, link: &str) -> bool {
+    let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let file = if path.is_empty() { page.to_owned() } else { page.with_file_name(path) };
+    let is_anchor = |title| slug(title) == anchor;
+    let has_anchor = |text: String| prose(&text).any(|(_, line)| heading(line).is_some_and(is_anchor));
+    let is_file = file.exists() && (anchor.is_empty() || fs::read_to_string(file).is_ok_and(has_anchor));
+    link.contains("://") || is_file
 }
 
 /// The anchor of a heading.
@@ -148,17 +129,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tmp_tree() {
-        check(&Workspace::read().unwrap()).map_err(|e| println!("{e}")).unwrap();
-    }
-
-    #[test]
     fn a_line_has_one_sentence() {
         let good = "# A. B.\n\nOne, e.g. this (it has. two).\n**A label.** And `a. b` text …\n\n- An item\n- Two. \n| a. b |\n";
         assert_eq!(problems(good), [(7, "blanks at the end".to_owned())]);
         let lines = |text| problems(text).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
         assert_eq!(
-            lines("One. Two.\nA sentence that\ngoes on.\n\n```\na. b\nc\n```\n1. An item\n   goes on.\n"),
+            lines("One. Two.\nA sentence\ngoes on.\n\n```\na. b\nc\n```\n1. An item\n   goes on.\n"),
             [1, 3, 10]
         );
         assert_eq!(lines("# A\n## B\n## A\n"), [3]);
@@ -166,11 +142,12 @@ mod tests {
 
     #[test]
     fn a_link_leads_to_a_file_and_a_heading() {
-        let pages = Pages::from([("docs/a.md".to_owned(), "# The `a`, b\n```\n# code\n```\n".to_owned())]);
-        let leads = |target: &str| {
-            leads_somewhere("docs/b.md", target, &pages, |path| ["docs/a.md", "x"].contains(&path))
-        };
-        assert!(["a.md", "a.md#the-a-b", "../x", "https://x.org/#y"].into_iter().all(leads));
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("docs")).unwrap();
+        fs::write(folder.path().join("docs/a.md"), "# The `a`, b\n```\n# code\n```\n").unwrap();
+        fs::write(folder.path().join("x"), "").unwrap();
+        let leads = |link: &str| leads_somewhere(&folder.path().join("docs/a.md"), link);
+        assert!(["a.md", "#the-a-b", "a.md#the-a-b", "../x", "https://x.org/#y"].into_iter().all(leads));
         assert!(!["b.md", "a.md#code", "../x#y", "x"].into_iter().any(leads));
         assert_eq!(links("[a](b) and [c](d#e)").collect::<Vec<_>>(), ["b", "d#e"]);
     }
