@@ -112,7 +112,7 @@ fn links(line: &str) -> impl Iterator<Item = &str> {
 fn leads_somewhere(page: &Path, link: &str) -> bool {
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
     let file = if path.is_empty() { page.to_owned() } else { page.with_file_name(path) };
-    let is_anchor = |title| slug(title) == anchor;
+    let is_anchor = |title: &str| slug(title) == anchor;
     let has_anchor = |text: String| prose(&text).any(|(_, line)| heading(line).is_some_and(is_anchor));
     let is_file = file.exists() && (anchor.is_empty() || fs::read_to_string(file).is_ok_and(has_anchor));
     link.contains("://") || is_file
