@@ -7,6 +7,8 @@ use crate::dependencies;
 use crate::harden;
 use crate::header;
 use crate::layers;
+use crate::markdown;
+use crate::optional;
 use crate::process::{Failure, Outcome, run};
 use crate::programs;
 use crate::requirements;
@@ -28,6 +30,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("programs are started in one place", programs::check),
     ("paths in ARCHITECTURE.md", architecture::check),
     ("documented dependencies", dependencies::check),
+    ("Markdown", markdown::check),
+    ("spelling", optional::spelling),
     ("clippy", |workspace| {
         run(&mut workspace.cargo(&[
             "clippy",
@@ -44,6 +48,7 @@ const CHECKS: &[(&str, Check)] = &[
             .cargo(&["doc", "--quiet", "--workspace", "--no-deps"])
             .env("RUSTDOCFLAGS", "--deny warnings"))
     }),
+    ("other targets", optional::other_targets),
     ("fuzz targets", harden::check_fuzz_targets),
     ("C header", header::check),
     ("cargo-deny", deny),

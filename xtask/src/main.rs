@@ -14,6 +14,8 @@ mod install;
 mod layers;
 mod lines;
 mod lint;
+mod markdown;
+mod optional;
 mod package;
 mod placed_file;
 mod process;
@@ -45,7 +47,8 @@ Tasks of this repository, run as `cargo xtask TASK`:
                    backend, for the conformance suite
   lint [WORD…]     all checks, or those whose name contains a word: rustfmt, clippy, rustdoc, cargo-deny, the
                    C header, the fuzz targets, the length of files, imports between modules, files that nothing reads,
-                   paths in ARCHITECTURE.md
+                   paths in ARCHITECTURE.md, dependencies, Markdown; where they are installed, spelling (`typos`) and
+                   the other targets of deny.toml
   lines            lines of code of each product crate, without blank lines, comments and tests
   header           regenerate runtime-core/include/runtime.h
   miri             core and the null backend under Miri: undefined behaviour, leaks

@@ -1,6 +1,6 @@
 //! The packages and targets of the workspace, from `cargo metadata`. Names no backend.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -124,10 +124,9 @@ impl Workspace {
         self.backends().into_iter().filter(|backend| !in_tests(&backend.package)).collect()
     }
 
-    /// The direct dependencies outside the repository, by package; without the packages that have none.
-    pub(crate) fn dependencies(&self) -> BTreeMap<String, BTreeSet<String>> {
-        let with = self.packages.iter().filter(|package| !package.dependencies.is_empty());
-        with.map(|package| (package.name.clone(), package.dependencies.clone())).collect()
+    /// The direct dependencies outside the repository.
+    pub(crate) fn dependencies(&self) -> BTreeSet<String> {
+        self.packages.iter().flat_map(|package| package.dependencies.iter().cloned()).collect()
     }
 
     /// Targets of one kind: `bin`, `example`, `bench`, `cdylib`.
