@@ -1,6 +1,9 @@
 //! Memory barriers. Uses `vkCmdPipelineBarrier2` if the driver has it, because it can limit shader accesses to storage buffers,
 //! and `vkCmdPipelineBarrier` otherwise.
 
+use std::ffi::CStr;
+use std::mem::transmute;
+
 use ash::vk;
 
 use super::Instance;
@@ -98,16 +101,18 @@ const fn accesses2(accesses: vk::AccessFlags) -> vk::AccessFlags2 {
 pub(super) struct BarrierFn(Option<vk::PFN_vkCmdPipelineBarrier2>);
 
 impl BarrierFn {
-    /// Looks the function up; without the feature there is none.
+    /// Looks the function up; without the feature there is none. `ash` has a function that panics for each that a driver lacks.
     pub(super) fn load(instance: &Instance, device: &ash::Device, caps: &DeviceCaps) -> Self {
-        let function = match caps.version.minor >= 3 {
-            true => device.fp_v1_3().cmd_pipeline_barrier2,
-            false => {
-                let extension = ash::khr::synchronization2::Device::new(&instance.handle, device);
-                extension.fp().cmd_pipeline_barrier2_khr
-            }
+        let names: [&CStr; 2] = [c"vkCmdPipelineBarrier2", c"vkCmdPipelineBarrier2KHR"];
+        let find = |name: &CStr| {
+            // SAFETY: the device belongs to this instance, and the name is null-terminated.
+            unsafe { instance.handle.get_device_proc_addr(device.handle(), name.as_ptr()) }
         };
-        Self(Some(function).filter(|_| caps.features.synchronization2))
+        let found = names.into_iter().find_map(find).filter(|_| caps.features.synchronization2);
+        // SAFETY: both names are of functions of this type.
+        Self(found.map(|function| unsafe {
+            transmute::<unsafe extern "system" fn(), vk::PFN_vkCmdPipelineBarrier2>(function)
+        }))
     }
 
     /// Records a barrier into a command buffer in the recording state.
