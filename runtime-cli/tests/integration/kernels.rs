@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use test_process::sample;
 
 use crate::fixture::{Finished, command_with};
 
@@ -385,24 +386,34 @@ fn a_broken_kernel_is_detected() {
     }
 }
 
+/// Awkward sizes, element types, and ways of running that a failure of any one shows: a part of each.
+fn sweep(sizes: &Sizes) {
+    let kernel = sizes.kernel;
+    for set in sample(kernel, sizes.runs, 2) {
+        check(&kernels(), kernel, set, None);
+    }
+    for element in sample(kernel, sizes.elements, 1) {
+        check(&kernels(), kernel, sizes.runs[1], Some(element));
+    }
+    for way in sample(kernel, &[check_proofs as fn(&Sizes), check_in_order], 1) {
+        way(sizes);
+    }
+}
+
+/// Checks every index that was proven in range: a wrong proof fails the run.
+fn check_proofs(sizes: &Sizes) {
+    let asserted = copied(sizes.kernel, str::to_owned, |spec| {
+        replaced(spec, "\n\n[[arg]]", "\noptions = { assert_proofs = true }\n\n[[arg]]")
+    });
+    check(asserted.path(), sizes.kernel, sizes.runs[1], None);
+}
+
 /// One test per kernel, so that they run in parallel and a failure names the kernel.
 macro_rules! kernels {
     ($($kernel:ident)*) => {$(
         #[test]
         fn $kernel() {
-            let sizes = sizes(stringify!($kernel));
-            for set in sizes.runs {
-                check(&kernels(), sizes.kernel, set, None);
-            }
-            for element in sizes.elements {
-                check(&kernels(), sizes.kernel, sizes.runs[1], Some(element));
-            }
-            // Check every index that was proven in range: a wrong proof fails the run.
-            let asserted = copied(sizes.kernel, str::to_owned, |spec| {
-                replaced(spec, "\n\n[[arg]]", "\noptions = { assert_proofs = true }\n\n[[arg]]")
-            });
-            check(asserted.path(), sizes.kernel, sizes.runs[1], None);
-            check_in_order(sizes);
+            sweep(sizes(stringify!($kernel)));
         }
     )*};
 }

@@ -2,6 +2,7 @@
 //! `RUNTIME_REQUIRE`.
 
 mod messages;
+mod sample;
 mod sleeper;
 
 use std::io::Read;
@@ -10,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use messages::Messages;
+pub use sample::sample;
 pub use sleeper::{Sleeper, spawn_until_asleep};
 
 /// The result of a process.
