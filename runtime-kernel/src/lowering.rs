@@ -3,6 +3,7 @@
 mod coarsening;
 mod device_limits;
 mod group_loops;
+mod matrix_units;
 mod subgroups;
 
 use std::sync::Arc;
@@ -105,7 +106,7 @@ unsafe impl Lowering for Wgsl {
                  except on the host.",
             ),
             subgroups::option(),
-            subgroups::matrices_option(),
+            matrix_units::option(),
             OptionSpec::module(
                 MIN_GROUPS,
                 0,
