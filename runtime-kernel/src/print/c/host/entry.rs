@@ -107,7 +107,7 @@ fn scheduled(
     context: FunctionContext<'_>,
     (checks, width): (Checks, u32),
 ) -> Result<(Schedule, Option<Rejected>)> {
-    let named = |value| plan.value(value).is_some();
+    let named = |value| plan.is_named(value);
     let make = |form| Schedule::of(program, index, context, (checks, width), &named, form);
     if program.is_plain() {
         let plain = make(Form::Plain)?;

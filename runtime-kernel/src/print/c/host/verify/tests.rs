@@ -31,7 +31,7 @@ fn each(program: &Program, form: Form, mut visit: impl FnMut(&str, Schedule, Fun
     for (index, point) in program.module.entry_points.iter().enumerate() {
         let context = bounds.entry(&program, index);
         let plan = Plan::new(&writer, context);
-        let named = |value: Value| plan.value(value).is_some();
+        let named = |value: Value| plan.is_named(value);
         match Schedule::of(&program, index, context, (Checks::Bounded, point.workgroup_size[0]), &named, form)
         {
             Ok(schedule) => visit(&point.name, schedule, context),
