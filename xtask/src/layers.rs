@@ -111,8 +111,6 @@ const STILL_OPEN: &[(&str, &[&str])] = &[
         "runtime-kernel",
         &[
             "analysis program",
-            "print::c::host::schedule::regions print::c::host::schedule::row_schedule print::c::host::schedule::uniform_code \
-             print::c::host::schedule::uses print::c::host::schedule::variable_storage",
             "print::c::invocation print::c::library print::c::names print::c::source_lines print::c::types print::c::writer",
         ],
     ),

@@ -7,7 +7,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::environment::{HostEnvironment, LaneArrays, Part};
 use super::preamble::{PREAMBLE, frame_limit};
-use super::schedule::regions::{Condition, Step, Steps};
+use super::schedule::steps::{Condition, Step, Steps};
 use super::schedule::variable_storage::{Storage, VariableStorage};
 use super::schedule::{Form, Schedule};
 use super::verify::{Rejected, verify};

@@ -5,7 +5,7 @@ use runtime_core::ErrorKind;
 
 use super::super::entry::verified;
 use super::super::prepare;
-use super::super::schedule::regions::{Condition, Numbered, Step};
+use super::super::schedule::steps::{Condition, Numbered, Step};
 use super::super::schedule::variable_storage::Storage;
 use super::super::schedule::{Form, Schedule};
 use super::{Rule, verify};
