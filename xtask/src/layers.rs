@@ -111,7 +111,6 @@ const STILL_OPEN: &[(&str, &[&str])] = &[
         "runtime-kernel",
         &[
             "analysis program",
-            "print::c::invocation print::c::library print::c::names print::c::source_lines print::c::types print::c::writer",
         ],
     ),
     (
