@@ -35,7 +35,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "runtime-kernel",
-        order: "ir parse analysis transform check print fuse",
+        order: "ir parse program analysis transform check print fuse",
         circles: &[
             ("fuse::keep fuse::plan", "the methods of `Planner`"),
             ("print::c::invocation::bounds_checks print::c::invocation::place", "methods of `Printer`"),
@@ -105,12 +105,6 @@ const STILL_OPEN: &[(&str, &[&str])] = &[
             "backend::export backend::linked",
             "backend::traits backend::views",
             "evaluate::measurement evaluate::throttling evaluate::timing_loop",
-        ],
-    ),
-    (
-        "runtime-kernel",
-        &[
-            "analysis program",
         ],
     ),
     (

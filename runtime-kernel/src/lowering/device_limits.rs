@@ -5,11 +5,10 @@ use runtime_core::{DeviceInfo, Error, ErrorKind, Result, abi};
 use super::Writer;
 use super::matrix_units;
 use super::subgroups::device_size;
-use crate::analysis::features::Feature;
 use crate::analysis::private_memory;
 use crate::check::cooperative::check_full_subgroups;
 use crate::interface::Interface;
-use crate::program::{Dialect, Program};
+use crate::program::{Dialect, Feature, Program};
 
 /// Fails on what the device does not support, before its compiler does so with a worse message.
 pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Writer) -> Result<()> {

@@ -4,8 +4,7 @@ use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use super::Writer;
 use super::matrix_units;
-use crate::analysis::features::Feature;
-use crate::program::{Dialect, Program};
+use crate::program::{Dialect, Feature, Program};
 
 /// The option for the number of items.
 const SIZE: &str = "subgroup_size";
