@@ -79,7 +79,6 @@ mod program;
 mod tests;
 mod transform;
 
-pub use analysis::features::Feature;
 pub use group_loops::GroupLoops;
 pub use interface::{Interface, Layout, Override, Scalar, Tensor};
 pub use lowering::wgsl;
@@ -87,4 +86,4 @@ pub use naga;
 pub use parse::specialise::Specialisation;
 pub use print::c::{CCode, REJECTED};
 pub use printed::PrintedModule;
-pub use program::{Checks, Dialect, Program};
+pub use program::{Checks, Dialect, Feature, Program};

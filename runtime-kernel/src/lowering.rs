@@ -3,6 +3,7 @@
 mod coarsening;
 mod device_limits;
 mod group_loops;
+mod matrix_units;
 mod subgroups;
 
 use std::sync::Arc;
@@ -13,14 +14,13 @@ use runtime_core::{
     SignatureParam,
 };
 
-use crate::analysis::features::Feature;
 use crate::fuse;
 use crate::host_flags::host_flags;
 use crate::interface::Interface;
 use crate::parse::specialise::Specialisation;
 use crate::print::c::CCode;
 use crate::print::spirv;
-use crate::program::{Checks, Dialect, Program};
+use crate::program::{Checks, Dialect, Feature, Program};
 
 /// The lowering of WGSL, for [`RuntimeBuilder::with_lowering`](runtime_core::RuntimeBuilder::with_lowering).
 #[must_use]
@@ -105,7 +105,7 @@ unsafe impl Lowering for Wgsl {
                  except on the host.",
             ),
             subgroups::option(),
-            subgroups::matrices_option(),
+            matrix_units::option(),
             OptionSpec::module(
                 MIN_GROUPS,
                 0,

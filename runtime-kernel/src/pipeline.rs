@@ -6,7 +6,7 @@ use naga::Module;
 use naga::valid::ModuleInfo;
 use runtime_core::{Error, Result, SignatureParam};
 
-use crate::analysis::features::Feature;
+use crate::analysis::features::features;
 use crate::analysis::{reflect, signature};
 use crate::check::{barriers, continuing, cooperative};
 use crate::parse::diagnostics::{failed, path_or_wgsl};
@@ -19,7 +19,7 @@ use crate::parse::{
 };
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
-use crate::program::{Checks, Dialect, Program};
+use crate::program::{Checks, Dialect, Feature, Program};
 use crate::transform::pointer_arguments::{self, Parts};
 use crate::transform::subgroups::{self, Sharing};
 use crate::transform::{bounds_checks, coarsening, zeroing};
@@ -64,6 +64,32 @@ impl Program {
             let program = Self::new(module, code, path, depth)?;
             signature::of_entry(&program, entry, &TypeParameters::of(&tokens, &chosen))
         })
+    }
+
+    /// A valid module with its interfaces, without overrides.
+    ///
+    /// # Errors
+    /// `CompileFailed`, naming the rule of the convention that an entry point breaks, and its line.
+    fn new((module, info): (Module, ModuleInfo), source: &str, path: &str, depth: Depth) -> Result<Self> {
+        let mut program = Self {
+            features: features(&module),
+            module,
+            info,
+            source: source.to_owned(),
+            path: path.to_owned(),
+            depth,
+            interfaces: Vec::new(),
+            overrides: Vec::new(),
+            zeroes: true,
+            asserts: false,
+            is_serial: false,
+            has_debug_info: false,
+            has_lines: false,
+            min_groups: 0,
+            group_loops: None,
+        };
+        program.interfaces = reflect::interfaces(&program)?;
+        Ok(program)
     }
 
     /// Writes SPIR-V for Vulkan: tensors are storage buffers in set 0, scalars are push constants.

@@ -6,8 +6,6 @@ use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{Function, Module, Span};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::analysis::features::{Feature, features};
-use crate::analysis::reflect;
 use crate::group_loops::GroupLoops;
 use crate::interface::{Interface, Override};
 use crate::parse::diagnostics::{line, path_or_wgsl, place};
@@ -69,6 +67,47 @@ pub enum Dialect {
     Host,
 }
 
+/// An optional feature of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Feature {
+    /// Half precision.
+    F16,
+    /// Double precision.
+    F64,
+    /// 64-bit integers.
+    I64,
+    /// Subgroup operations.
+    Subgroups,
+    /// 32-bit atomic operations.
+    Atomics,
+    /// 64-bit atomic operations.
+    I64Atomics,
+    /// Cooperative matrices, which matrix units multiply.
+    MatrixUnits,
+}
+
+impl Feature {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+            Self::F64 => "f64",
+            Self::I64 => "i64",
+            Self::Subgroups => "subgroups",
+            Self::Atomics => "atomics",
+            Self::I64Atomics => "i64_atomics",
+            Self::MatrixUnits => "matrix_units",
+        }
+    }
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl Checks {
     /// Whether accesses are checked.
     pub(crate) const fn are_made(self) -> bool {
@@ -77,37 +116,6 @@ impl Checks {
 }
 
 impl Program {
-    /// A valid module with its interfaces, without overrides.
-    ///
-    /// # Errors
-    /// `CompileFailed`, naming the rule of the convention that an entry point breaks, and its line.
-    pub(crate) fn new(
-        (module, info): (Module, ModuleInfo),
-        source: &str,
-        path: &str,
-        depth: Depth,
-    ) -> Result<Self> {
-        let mut program = Self {
-            features: features(&module),
-            module,
-            info,
-            source: source.to_owned(),
-            path: path.to_owned(),
-            depth,
-            interfaces: Vec::new(),
-            overrides: Vec::new(),
-            zeroes: true,
-            asserts: false,
-            is_serial: false,
-            has_debug_info: false,
-            has_lines: false,
-            min_groups: 0,
-            group_loops: None,
-        };
-        program.interfaces = reflect::interfaces(&program)?;
-        Ok(program)
-    }
-
     /// Leaves work-group memory uninitialised: it holds arbitrary values until the kernel writes it.
     #[must_use]
     pub fn with_uninitialised_workgroup_memory(self) -> Self {

@@ -35,7 +35,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "runtime-kernel",
-        order: "ir parse analysis transform check print fuse",
+        order: "ir parse program analysis transform check print fuse",
         circles: &[
             ("fuse::keep fuse::plan", "the methods of `Planner`"),
             ("print::c::invocation::bounds_checks print::c::invocation::place", "methods of `Printer`"),
@@ -105,18 +105,6 @@ const STILL_OPEN: &[(&str, &[&str])] = &[
             "backend::export backend::linked",
             "backend::traits backend::views",
             "evaluate::measurement evaluate::throttling evaluate::timing_loop",
-        ],
-    ),
-    (
-        "runtime-kernel",
-        &[
-            "analysis program",
-            "analysis::proof::call analysis::proof::range",
-            "lowering::device_limits lowering::subgroups",
-            "print::c::host::schedule::regions print::c::host::schedule::row_schedule print::c::host::schedule::uniform_code \
-             print::c::host::schedule::uses print::c::host::schedule::variable_storage",
-            "print::c::invocation print::c::library print::c::names print::c::source_lines print::c::types print::c::writer",
-            "print::c::invocation::logical print::c::invocation::plan",
         ],
     ),
     (

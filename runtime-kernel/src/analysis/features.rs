@@ -1,52 +1,11 @@
 //! The optional device features that a module needs.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use naga::{Binding, Block, BuiltIn, Expression, Function, Module, Scalar, ScalarKind, Statement, TypeInner};
 
 use crate::ir::{blocks, cooperative};
-
-/// An optional feature of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Feature {
-    /// Half precision.
-    F16,
-    /// Double precision.
-    F64,
-    /// 64-bit integers.
-    I64,
-    /// Subgroup operations.
-    Subgroups,
-    /// 32-bit atomic operations.
-    Atomics,
-    /// 64-bit atomic operations.
-    I64Atomics,
-    /// Cooperative matrices, which matrix units multiply.
-    MatrixUnits,
-}
-
-impl Feature {
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::F16 => "f16",
-            Self::F64 => "f64",
-            Self::I64 => "i64",
-            Self::Subgroups => "subgroups",
-            Self::Atomics => "atomics",
-            Self::I64Atomics => "i64_atomics",
-            Self::MatrixUnits => "matrix_units",
-        }
-    }
-}
-
-impl fmt::Display for Feature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+use crate::program::Feature;
 
 /// The features that a module needs, sorted.
 pub(crate) fn features(module: &Module) -> Vec<Feature> {

@@ -9,14 +9,13 @@ use naga::{
 };
 use runtime_core::{Access, DType, Error, ErrorKind, Result};
 
-use crate::analysis::features::Feature;
 use crate::interface::{self, Interface, Layout, Tensor};
 use crate::ir::Global;
 use crate::ir::cooperative::ROW_ALIGNMENT;
 use crate::parse::diagnostics::failed;
 use crate::parse::textures;
 use crate::parse::tokens::tokens;
-use crate::program::Program;
+use crate::program::{Feature, Program};
 
 const ARGUMENTS: &str = "a portable kernel takes its tensors from storage and uniform buffers and its scalars from one \
                          var<immediate> struct";

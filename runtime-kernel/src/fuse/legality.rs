@@ -6,7 +6,7 @@ use runtime_core::{DeviceInfo, FusionArg, FusionLaunch, FusionRequest, OptionVal
 use super::kernel::Body;
 use super::merge::Guard;
 use super::walk::Shape;
-use crate::analysis::features::Feature;
+use crate::program::Feature;
 
 /// Tensors of a fused kernel: OpenCL devices take at least 1024 bytes of arguments, 16 for each tensor with its size.
 const MAX_TENSORS: usize = 48;

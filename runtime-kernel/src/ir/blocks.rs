@@ -105,6 +105,11 @@ pub(crate) fn has_barrier(block: &Block) -> bool {
     any(block, &mut is_barrier)
 }
 
+/// Whether a block inside a statement has a barrier.
+pub(crate) fn contains_barrier(statement: &Statement) -> bool {
+    inner(statement).any(has_barrier)
+}
+
 /// Whether a statement may return from the function.
 pub(crate) fn has_return(statement: &Statement) -> bool {
     within(statement, &mut |statement| matches!(statement, Statement::Return { .. }))

@@ -1,18 +1,14 @@
 //! What a device lacks for a program: features, and room for its work-groups and their memory.
 
-use std::collections::BTreeSet;
-
-use naga::{CooperativeRole, TypeInner};
 use runtime_core::{DeviceInfo, Error, ErrorKind, Result, abi};
 
 use super::Writer;
-use super::subgroups::{self, device_size};
-use crate::analysis::features::Feature;
+use super::matrix_units;
+use super::subgroups::device_size;
 use crate::analysis::private_memory;
 use crate::check::cooperative::check_full_subgroups;
 use crate::interface::Interface;
-use crate::ir::cooperative;
-use crate::program::{Dialect, Program};
+use crate::program::{Dialect, Feature, Program};
 
 /// Fails on what the device does not support, before its compiler does so with a worse message.
 pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Writer) -> Result<()> {
@@ -20,12 +16,12 @@ pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Write
         let is_there = match feature {
             Feature::F16 => device.capabilities.has(abi::CAP_F16),
             Feature::F64 => device.capabilities.has(abi::CAP_F64),
-            Feature::MatrixUnits => has_matrix_units(program, device, writer),
+            Feature::MatrixUnits => matrix_units::are_in(device, program, writer),
             _ => true,
         };
         if !is_there {
             let remedy = match feature {
-                Feature::MatrixUnits => format!("; the load option `{}` emulates them", subgroups::MATRICES),
+                Feature::MatrixUnits => format!("; the load option `{}` emulates them", matrix_units::OPTION),
                 _ => String::new(),
             };
             let message =
@@ -49,39 +45,6 @@ pub(super) fn check_device(program: &Program, device: &DeviceInfo, writer: Write
         }
     }
     Ok(())
-}
-
-/// Whether a device multiplies matrices of 16 × 16 `f16`, with the sums that the program has.
-pub(super) fn has_matrix_units(program: &Program, device: &DeviceInfo, writer: Writer) -> bool {
-    match writer {
-        Writer::Spirv => sums(program).into_iter().all(|width| {
-            let shape = format!("16x16x16 float16 * float16 + float{}", 8 * width);
-            device.properties.texts("cooperative_matrix").any(|known| known.starts_with(&shape))
-        }),
-        // `mma.sync.m16n8k16`.
-        Writer::C(Dialect::Cuda) => {
-            device.arch.as_deref().and_then(architecture).is_some_and(|number| number >= 80)
-        }
-        Writer::C(_) => false,
-    }
-}
-
-/// The bytes of a number in the sums of a program; those of `f32` if it has none.
-fn sums(program: &Program) -> BTreeSet<u8> {
-    let functions = program.functions();
-    let matrices = functions.flat_map(|(function, info)| cooperative::types(&program.module, function, info));
-    let sums = matrices.filter_map(|(matrix, _)| match *matrix {
-        TypeInner::CooperativeMatrix { role: CooperativeRole::C, scalar, .. } => Some(scalar.width),
-        _ => None,
-    });
-    let sums: BTreeSet<_> = sums.collect();
-    if sums.is_empty() { BTreeSet::from([4]) } else { sums }
-}
-
-/// The number of an architecture such as `sm_90a`.
-fn architecture(name: &str) -> Option<u32> {
-    let number = name.split_once('_')?.1;
-    number.trim_end_matches(|end: char| end.is_ascii_alphabetic()).parse().ok()
 }
 
 /// Maximum private memory of an invocation: what NVIDIA's devices have, and more than compilers cope with elsewhere.

@@ -1,16 +1,13 @@
-//! Subgroups: emulated where a device has none, and of the size that a kernel requires. Matrix units are emulated by them.
+//! Subgroups: emulated where a device has none, and of the size that a kernel requires.
 
 use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
 
 use super::Writer;
-use super::device_limits::has_matrix_units;
-use crate::analysis::features::Feature;
-use crate::program::{Dialect, Program};
+use super::matrix_units;
+use crate::program::{Dialect, Feature, Program};
 
 /// The option for the number of items.
 const SIZE: &str = "subgroup_size";
-/// The option for matrices.
-pub(super) const MATRICES: &str = "emulate_matrix_units";
 
 pub(super) fn option() -> OptionSpec {
     OptionSpec::module(
@@ -18,15 +15,6 @@ pub(super) fn option() -> OptionSpec {
         0,
         "Items of a subgroup that the kernel requires: loading fails on a device with subgroups of another size. A device without subgroups \
          emulates them with this number, a power of two from 4 to 128, or from 16 to 64 with matrices.",
-    )
-}
-
-pub(super) fn matrices_option() -> OptionSpec {
-    OptionSpec::module(
-        MATRICES,
-        false,
-        "Emulate matrix units, and the subgroups of kernels that use them, where a device lacks these units for the kernel's matrices. The \
-         host always does.",
     )
 }
 
@@ -51,7 +39,7 @@ pub(super) fn applied(
     let is_emulated = match program.features().contains(&Feature::MatrixUnits) {
         false => !has_subgroups(device, writer),
         // Otherwise, `device_limits` rejects the kernel where units are missing.
-        true if options.flag(MATRICES) => !has_matrix_units(&program, device, writer),
+        true if options.flag(matrix_units::OPTION) => !matrix_units::are_in(device, &program, writer),
         true => writer == Writer::C(Dialect::Host),
     };
     if is_emulated {

@@ -4,7 +4,7 @@
 use naga::{Expression, Function, Handle, Literal, Module, Scalar, Statement, TypeInner};
 
 use super::constant::literal;
-use super::range::of_binary;
+use super::operation::of_binary;
 use crate::ir::Value;
 
 /// Longer chains of operators are not analysed.

@@ -3,7 +3,7 @@
 //! | file | what is there |
 //! | --- | --- |
 //! | `bounds`, `facts` | bounds that conditions imply |
-//! | `range`, `call` | range analysis of indices |
+//! | `range`, `call`, `operation` | range analysis of indices |
 //! | `launch_precondition`, `polynomial` | conditions on a launch under which an access is in range |
 //! | `constant` | constant folding, variables of known value |
 //! | `trip_count`, `unrolling` | trip counts of loops, and which loops to unroll |
@@ -15,6 +15,7 @@ mod call;
 pub(crate) mod constant;
 mod facts;
 pub(crate) mod launch_precondition;
+mod operation;
 pub(crate) mod polynomial;
 pub(crate) mod range;
 pub(crate) mod tile;

@@ -6,9 +6,8 @@ use runtime_core::Result;
 use super::invocation::environment::{Environment, Plain};
 use super::invocation::statement::Printer;
 use super::writer::Writer;
-use crate::analysis::features::Feature;
 use crate::ir::Global;
-use crate::program::Dialect;
+use crate::program::{Dialect, Feature};
 
 impl Writer<'_> {
     /// Defines entry point `index` and returns its symbol.

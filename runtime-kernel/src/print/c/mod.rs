@@ -5,10 +5,10 @@
 //!
 //! | file | what is there |
 //! | --- | --- |
-//! | `writer`, `lines`, `source_lines` | the text under construction, and what it comes from |
+//! | `writer`, `lines`, `source_lines` | the text under construction, with `f16` in CUDA C++, and what it comes from |
 //! | `dialect`, `reserved`, `names` | what the languages spell differently; identifiers |
-//! | `types`, `value`, `form` | types; literals and constants; operators and their precedence |
-//! | `library/` | library functions: integers, floats, vectors, matrices, packing, conversions, `f16` in CUDA C++ |
+//! | `type_names`, `types`, `value`, `form` | types; literals and constants; operators and their precedence |
+//! | `library/` | library functions: integers, floats, vectors, matrices, packing, conversions |
 //! | `invocation/` | the statements and expressions of one invocation |
 //! | `function`, `device_entry` | functions; entry points of OpenCL C and CUDA C++ |
 //! | `host/` | entry points with loops over the invocations of a group: host C, and OpenCL C for large groups |
@@ -33,6 +33,7 @@ mod reserved;
 mod source_lines;
 #[cfg(test)]
 mod tests;
+mod type_names;
 mod types;
 mod value;
 mod writer;

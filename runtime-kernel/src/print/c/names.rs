@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use naga::{ArraySize, Constant, FastHashMap, FastHashSet, Function, Handle, Module, Type, TypeInner};
 
 use super::reserved;
-use super::types::{scalar_name, vector_name};
+use super::type_names::{scalar_name, vector_name};
 use crate::ir::Global;
 
 /// The suffix that makes a name safe.

@@ -5,7 +5,6 @@
 
 use naga::{FastHashMap, Function, Handle, Span};
 
-use super::invocation::assertion::quoted;
 use crate::program::Program;
 
 /// The file that types, constants and library functions are said to be in.
@@ -64,6 +63,15 @@ impl<'a> SourceLines<'a> {
     pub(crate) fn before_functions(&self) -> String {
         format!("#line 1 {}\n", quoted(&self.program.debug_file()))
     }
+}
+
+/// A text as a C string literal.
+pub(crate) fn quoted(text: &str) -> String {
+    let escaped = text.bytes().map(|byte| match byte {
+        b' '..=b'~' if !matches!(byte, b'"' | b'\\' | b'?') => char::from(byte).to_string(),
+        other => format!("\\{other:03o}"),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
 }
 
 /// By name: where functions are declared. Comments may mislead it, which costs a debugger the line of one function.

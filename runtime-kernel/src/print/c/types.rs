@@ -8,62 +8,16 @@
 use std::fmt::Write as _;
 
 use naga::proc::{IndexableLength, TypeResolution};
-use naga::{ArraySize, Handle, Scalar, ScalarKind, Span, StructMember, Type, TypeInner, VectorSize};
+use naga::{ArraySize, Handle, Scalar, Span, StructMember, Type, TypeInner, VectorSize};
 use runtime_core::Result;
 
+use super::type_names::{matrix_name, vector_name};
 use super::writer::Writer;
 use crate::ir::cooperative::ROW_ALIGNMENT;
 use crate::program::Dialect;
 
 /// The members of a vector.
 pub(crate) const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
-
-/// WGSL's name of a scalar type.
-pub(crate) const fn scalar_name(scalar: Scalar) -> &'static str {
-    match (scalar.kind, scalar.width) {
-        (ScalarKind::Bool, _) => "bool",
-        (ScalarKind::Sint, 2) => "i16",
-        (ScalarKind::Uint, 2) => "u16",
-        (ScalarKind::Sint, 8) => "i64",
-        (ScalarKind::Uint, 8) => "u64",
-        (ScalarKind::Sint | ScalarKind::AbstractInt, _) => "i32",
-        (ScalarKind::Uint, _) => "u32",
-        (_, 2) => "f16",
-        (_, 8) => "f64",
-        _ => "f32",
-    }
-}
-
-const fn scalar_suffix(scalar: Scalar) -> &'static str {
-    match (scalar.kind, scalar.width) {
-        (ScalarKind::Bool, _) => "b",
-        (ScalarKind::Sint, 8) => "l",
-        (ScalarKind::Uint, 8) => "ul",
-        (ScalarKind::Sint | ScalarKind::AbstractInt, _) => "i",
-        (ScalarKind::Uint, _) => "u",
-        (_, 2) => "h",
-        (_, 8) => "d",
-        _ => "f",
-    }
-}
-
-const fn digit(size: VectorSize) -> &'static str {
-    match size {
-        VectorSize::Bi => "2",
-        VectorSize::Tri => "3",
-        VectorSize::Quad => "4",
-    }
-}
-
-/// WGSL's alias of a vector type, if it has one.
-pub(crate) fn vector_name(size: VectorSize, scalar: Scalar) -> String {
-    ["vec", digit(size), scalar_suffix(scalar)].concat()
-}
-
-/// WGSL's alias of a matrix type.
-pub(crate) fn matrix_name(columns: VectorSize, rows: VectorSize, scalar: Scalar) -> String {
-    ["mat", digit(columns), "x", digit(rows), scalar_suffix(scalar)].concat()
-}
 
 /// A member of a C structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

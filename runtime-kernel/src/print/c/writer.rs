@@ -4,14 +4,18 @@ use naga::proc::Layouter;
 use naga::{FastHashMap, FastHashSet, Function, Handle, Module, Scalar, ScalarKind, Span};
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::library::half;
 use super::lines::Lines;
 use super::names::Names;
 use super::source_lines::SourceLines;
+use super::type_names::scalar_name;
 use crate::analysis::proof::allows_unchecked_variants;
 use crate::analysis::proof::bounds::AllBounds;
 use crate::analysis::proof::launch_precondition::Preconditions;
 use crate::program::{Checks, Dialect, Program};
+
+/// Half precision in CUDA C++ without CUDA's headers, which NVRTC does not include: the type and its operators. Sums and products
+/// are single instructions, everything else is computed in `float`.
+const CUDA_HALF: &str = include_str!("half.cu");
 
 /// The text under construction.
 #[derive(Debug)]
@@ -140,7 +144,7 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// `Unsupported` for integers of 16 bits.
     pub(crate) fn scalar(&mut self, scalar: Scalar) -> Result<&'static str> {
-        let name = super::types::scalar_name(scalar);
+        let name = scalar_name(scalar);
         if self.first(name) {
             match (scalar.kind, scalar.width) {
                 (ScalarKind::Sint | ScalarKind::Uint, 1 | 2) => {
@@ -152,7 +156,7 @@ impl<'a> Writer<'a> {
             }
             match (scalar.kind, scalar.width, self.dialect) {
                 (ScalarKind::Bool, _, Dialect::OpenCl | Dialect::Cuda) => {}
-                (ScalarKind::Float, 2, Dialect::Cuda) => self.types.push_str(half::CUDA),
+                (ScalarKind::Float, 2, Dialect::Cuda) => self.types.push_str(CUDA_HALF),
                 _ => {
                     let own = self.dialect.scalar(scalar);
                     self.types.extend(["typedef ", own, " ", name, ";\n"]);

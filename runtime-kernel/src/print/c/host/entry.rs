@@ -7,7 +7,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::environment::{HostEnvironment, LaneArrays, Part};
 use super::preamble::{PREAMBLE, frame_limit};
-use super::schedule::regions::{Condition, Step, Steps};
+use super::schedule::steps::{Condition, Step, Steps};
 use super::schedule::variable_storage::{Storage, VariableStorage};
 use super::schedule::{Form, Schedule};
 use super::verify::{Rejected, verify};
@@ -107,7 +107,7 @@ fn scheduled(
     context: FunctionContext<'_>,
     (checks, width): (Checks, u32),
 ) -> Result<(Schedule, Option<Rejected>)> {
-    let named = |value| plan.value(value).is_some();
+    let named = |value| plan.is_named(value);
     let make = |form| Schedule::of(program, index, context, (checks, width), &named, form);
     if program.is_plain() {
         let plain = make(Form::Plain)?;

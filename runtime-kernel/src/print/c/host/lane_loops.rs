@@ -7,9 +7,9 @@ use runtime_core::Result;
 
 use super::entry::Entry;
 use super::environment::{LaneArrays, Part};
-use super::schedule::regions::{Rows, Step};
 use super::schedule::row_facts::AssumedFacts;
 use super::schedule::row_schedule::leaves;
+use super::schedule::steps::{Rows, Step};
 use super::schedule::variable_storage::Storage;
 use crate::ir::Local;
 use crate::ir::blocks::Skip;

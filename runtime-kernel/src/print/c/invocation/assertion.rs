@@ -38,12 +38,3 @@ impl Writer<'_> {
         })
     }
 }
-
-/// A text as a C string literal.
-pub(crate) fn quoted(text: &str) -> String {
-    let escaped = text.bytes().map(|byte| match byte {
-        b' '..=b'~' if !matches!(byte, b'"' | b'\\' | b'?') => char::from(byte).to_string(),
-        other => format!("\\{other:03o}"),
-    });
-    format!("\"{}\"", escaped.collect::<String>())
-}

@@ -9,7 +9,7 @@ use crate::ir::Value;
 use crate::print::c::form::level;
 use crate::print::c::library::integer::unsigned;
 use crate::print::c::library::vector::Shape;
-use crate::print::c::types::scalar_name;
+use crate::print::c::type_names::scalar_name;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 

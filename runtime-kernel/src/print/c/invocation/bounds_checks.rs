@@ -17,7 +17,6 @@
 use naga::{Scalar, ScalarKind, TypeInner};
 use runtime_core::Result;
 
-use super::assertion::quoted;
 use super::environment::Environment;
 use super::place::Place;
 use super::statement::Printer;
@@ -25,6 +24,7 @@ use crate::analysis::proof::range::{self, Element, Limit};
 use crate::ir::Value;
 use crate::print::c::form::level;
 use crate::print::c::library::integer::unsigned;
+use crate::print::c::source_lines::quoted;
 use crate::program::Checks;
 
 /// How a checked index is written.

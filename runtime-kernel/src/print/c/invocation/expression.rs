@@ -103,8 +103,7 @@ impl<E: Environment> Printer<'_, '_, E> {
         let bits = HalfBits::of(self.context.function, expression)?;
         let pair = if bits.direction == Direction::FromWord { expression } else { bits.operand };
         let is_f16 = self.context.inner(pair).scalar() == Some(Scalar::F16);
-        let is_named =
-            self.environment.known(bits.between).is_some() || self.plan.value(bits.between).is_some();
+        let is_named = self.environment.known(bits.between).is_some() || self.plan.is_named(bits.between);
         (is_f16 && !is_named).then_some(bits)
     }
 

@@ -43,7 +43,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             _ => false,
         };
         is_small
-            && self.plan.value(value).is_none()
+            && !self.plan.is_named(value)
             && self.environment.known(value).is_none()
             && *self.context.inner(value) == TypeInner::Scalar(Scalar::U32)
     }

@@ -2,7 +2,6 @@
 
 use naga::{Block, Expression, FastHashSet, Literal, Statement, UnaryOperator};
 
-use super::plan::Plan;
 use crate::analysis::proof::FunctionContext;
 use crate::ir::variables::loaded;
 use crate::ir::{Local, Value, blocks};
@@ -21,12 +20,12 @@ impl Logical {
     /// The logical operator that a branch computes, if its right side needs no statement.
     pub(crate) fn of(
         context: FunctionContext<'_>,
-        plan: &Plan,
+        is_named: &dyn Fn(Value) -> bool,
         condition: Value,
         [accept, reject]: [&Block; 2],
     ) -> Option<Self> {
-        let (variable, accepted) = lone_store(context, plan, accept)?;
-        let (other, rejected) = lone_store(context, plan, reject)?;
+        let (variable, accepted) = lone_store(context, is_named, accept)?;
+        let (other, rejected) = lone_store(context, is_named, reject)?;
         let (and, left_negated, right) = match (truth(context, accepted), truth(context, rejected)) {
             (_, Some(false)) => (true, false, accepted),
             (_, Some(true)) => (false, true, accepted),
@@ -35,7 +34,7 @@ impl Logical {
             _ => return None,
         };
         let (left, left_negated) = match context.function.expressions[condition] {
-            Expression::Unary { op: UnaryOperator::LogicalNot, expr } if plan.value(condition).is_none() => {
+            Expression::Unary { op: UnaryOperator::LogicalNot, expr } if !is_named(condition) => {
                 (expr, !left_negated)
             }
             _ => (condition, left_negated),
@@ -45,8 +44,12 @@ impl Logical {
 }
 
 /// The variable and value of the only assignment in a block.
-fn lone_store(context: FunctionContext<'_>, plan: &Plan, block: &Block) -> Option<(Local, Value)> {
-    let start = unnamed_emits(plan, block, 0)?;
+fn lone_store(
+    context: FunctionContext<'_>,
+    is_named: &dyn Fn(Value) -> bool,
+    block: &Block,
+) -> Option<(Local, Value)> {
+    let start = unnamed_emits(is_named, block, 0)?;
     match block[start..] {
         [Statement::Store { pointer, value }] => match context.function.expressions[pointer] {
             Expression::LocalVariable(variable) => Some((variable, value)),
@@ -64,10 +67,10 @@ fn truth(context: FunctionContext<'_>, value: Value) -> Option<bool> {
 }
 
 /// The first statement from `start` on other than `Emit`, if no `Emit` before it defines a named value.
-pub(crate) fn unnamed_emits(plan: &Plan, block: &Block, start: usize) -> Option<usize> {
+pub(crate) fn unnamed_emits(is_named: &dyn Fn(Value) -> bool, block: &Block, start: usize) -> Option<usize> {
     let mut number = start;
     while let Some(Statement::Emit(range)) = block.get(number) {
-        if range.clone().any(|expression| plan.value(expression).is_some()) {
+        if range.clone().any(is_named) {
             return None;
         }
         number += 1;
@@ -76,7 +79,7 @@ pub(crate) fn unnamed_emits(plan: &Plan, block: &Block, start: usize) -> Option<
 }
 
 /// Unnamed variables that only pass a logical operator's value to the next statement.
-pub(crate) fn flags(context: FunctionContext<'_>, plan: &Plan) -> FastHashSet<Local> {
+pub(crate) fn flags(context: FunctionContext<'_>, is_named: &dyn Fn(Value) -> bool) -> FastHashSet<Local> {
     let mut loads = vec![0; context.function.local_variables.len()];
     for (handle, _) in context.function.expressions.iter() {
         if let Some(variable) = loaded(context.function, handle) {
@@ -84,27 +87,28 @@ pub(crate) fn flags(context: FunctionContext<'_>, plan: &Plan) -> FastHashSet<Lo
         }
     }
     let mut found = FastHashSet::default();
-    search(context, plan, &context.function.body, &loads, &mut found);
+    search(context, is_named, &context.function.body, &loads, &mut found);
     found
 }
 
 fn search(
     context: FunctionContext<'_>,
-    plan: &Plan,
+    is_named: &dyn Fn(Value) -> bool,
     block: &Block,
     loads: &[u32],
     found: &mut FastHashSet<Local>,
 ) {
     for (index, statement) in block.iter().enumerate() {
         if let Statement::If { condition, accept, reject } = statement
-            && let Some(Logical { variable, .. }) = Logical::of(context, plan, *condition, [accept, reject])
+            && let Some(Logical { variable, .. }) =
+                Logical::of(context, is_named, *condition, [accept, reject])
             && context.function.local_variables[variable].name.is_none()
             && loads[variable.index()] == 1
             && is_read_by(context, block.get(index + 1), variable)
         {
             found.insert(variable);
         }
-        blocks::inner(statement).for_each(|block| search(context, plan, block, loads, found));
+        blocks::inner(statement).for_each(|block| search(context, is_named, block, loads, found));
     }
 }
 

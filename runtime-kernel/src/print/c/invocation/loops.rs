@@ -157,12 +157,13 @@ impl<E: Environment> Printer<'_, '_, E> {
     /// The condition of a `while`: the loop begins with `if condition {} else { break; }`. Also returns the
     /// position of the statement after it.
     fn condition_of(&self, body: &Block) -> Option<(Value, usize)> {
-        let mut start = unnamed_emits(&self.plan, body, 0)?;
+        let is_named = |value| self.plan.is_named(value);
+        let mut start = unnamed_emits(&is_named, body, 0)?;
         while let Some(Statement::If { condition, accept, reject }) = body.get(start)
-            && let Some(logical) = Logical::of(self.context, &self.plan, *condition, [accept, reject])
+            && let Some(logical) = Logical::of(self.context, &is_named, *condition, [accept, reject])
             && self.plan.is_flag(logical.variable)
         {
-            start = unnamed_emits(&self.plan, body, start + 1)?;
+            start = unnamed_emits(&is_named, body, start + 1)?;
         }
         match body.get(start)? {
             Statement::If { condition, accept, reject }
@@ -176,7 +177,8 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// The update of a `for`: the `continuing` block is a single assignment.
     fn update_of(&mut self, continuing: &Block) -> Result<Option<String>> {
-        let Some(start) = unnamed_emits(&self.plan, continuing, 0) else { return Ok(None) };
+        let is_named = |value| self.plan.is_named(value);
+        let Some(start) = unnamed_emits(&is_named, continuing, 0) else { return Ok(None) };
         let [Statement::Store { pointer, value }] = continuing[start..] else { return Ok(None) };
         if !matches!(self.context.function.expressions[pointer], Expression::LocalVariable(_))
             || self.mentions_named(value)
@@ -190,7 +192,7 @@ impl<E: Environment> Printer<'_, '_, E> {
 
     /// Whether a value depends on a named value of a body, possibly that of the loop.
     fn mentions_named(&self, expression: Value) -> bool {
-        if self.plan.value(expression).is_some() {
+        if self.plan.is_named(expression) {
             return true;
         }
         match self.context.function.expressions[expression] {

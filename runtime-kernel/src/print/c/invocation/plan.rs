@@ -62,7 +62,7 @@ impl Plan {
         }
         // For loops over invocations, `inline` has already restored the operators where possible.
         if !writer.has_loops {
-            plan.flags = logical::flags(context, &plan);
+            plan.flags = logical::flags(context, &|value| plan.is_named(value));
             if !writer.program.is_plain() {
                 let unroll = if checks == Checks::BoundedOnce { Unroll::Innermost } else { Unroll::All };
                 plan.unrolled = unrolled_loops((context.module, function), unroll);
@@ -84,6 +84,11 @@ impl Plan {
     /// The name of an expression's value, if it has one.
     pub(crate) fn value(&self, expression: Value) -> Option<&str> {
         self.values[expression.index()].as_deref()
+    }
+
+    /// Whether an expression's value has a name.
+    pub(crate) fn is_named(&self, expression: Value) -> bool {
+        self.value(expression).is_some()
     }
 
     /// Whether any printed expression uses it.

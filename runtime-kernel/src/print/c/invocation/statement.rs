@@ -158,7 +158,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
 
     /// Defines an expression's value if it is named.
     pub(crate) fn emit(&mut self, expression: Value) -> Result<()> {
-        if self.plan.value(expression).is_none() {
+        if !self.plan.is_named(expression) {
             return Ok(());
         }
         let mut value = String::with_capacity(USUAL_LENGTH);
@@ -225,7 +225,8 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
 
     /// Prints `a && b` and `a || b`, or keeps it for its only reader; returns whether the branch is one of them.
     pub(crate) fn logical(&mut self, condition: Value, branches: [&Block; 2]) -> Result<bool> {
-        let Some(logical) = Logical::of(self.context, &self.plan, condition, branches) else {
+        let is_named = |value| self.plan.is_named(value);
+        let Some(logical) = Logical::of(self.context, &is_named, condition, branches) else {
             return Ok(false);
         };
         let (sign, own) = if logical.and { ("&&", level::AND) } else { ("||", level::OR) };
@@ -255,7 +256,7 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
             return Ok(None);
         };
         let kept = self.flags.get(&variable).filter(|(_, level)| *level == own);
-        Ok(kept.filter(|_| self.plan.value(expression).is_none()).map(|(text, _)| text.clone()))
+        Ok(kept.filter(|_| !self.plan.is_named(expression)).map(|(text, _)| text.clone()))
     }
 
     fn switch(&mut self, selector: Value, cases: &[SwitchCase]) -> Result<()> {

@@ -11,7 +11,7 @@ use super::statement::Printer;
 use crate::ir::Value;
 use crate::print::c::form::{Form, level};
 use crate::print::c::library::vector::Shape;
-use crate::print::c::types::scalar_name;
+use crate::print::c::type_names::scalar_name;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 

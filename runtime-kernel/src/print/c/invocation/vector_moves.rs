@@ -5,10 +5,9 @@ use runtime_core::Result;
 
 use super::environment::Environment;
 use super::statement::Printer;
-use crate::analysis::features::Feature;
 use crate::ir::Value;
 use crate::print::c::library::vector_moves::Direction;
-use crate::program::Dialect;
+use crate::program::{Dialect, Feature};
 
 impl<E: Environment> Printer<'_, '_, E> {
     /// The function that loads a vector of a tensor that is only read, or zero if the condition does not hold.

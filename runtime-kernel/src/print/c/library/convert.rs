@@ -5,7 +5,7 @@ use naga::{Literal, Scalar, ScalarKind, Span};
 use runtime_core::Result;
 
 use crate::print::c::form::{Form, level};
-use crate::print::c::types::scalar_name;
+use crate::print::c::type_names::scalar_name;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 

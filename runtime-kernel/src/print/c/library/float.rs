@@ -3,7 +3,7 @@
 use naga::Scalar;
 use runtime_core::Result;
 
-use crate::print::c::types::scalar_name;
+use crate::print::c::type_names::scalar_name;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 

@@ -5,7 +5,8 @@ use runtime_core::Result;
 
 use super::vector::components;
 use crate::print::c::form::Form;
-use crate::print::c::types::{COMPONENTS, matrix_name, scalar_name};
+use crate::print::c::type_names::{matrix_name, scalar_name};
+use crate::print::c::types::COMPONENTS;
 use crate::print::c::writer::Writer;
 
 /// Columns, rows and scalar type of a matrix.

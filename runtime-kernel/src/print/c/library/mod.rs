@@ -3,7 +3,6 @@
 pub(crate) mod convert;
 pub(crate) mod cooperative;
 pub(crate) mod float;
-pub(crate) mod half;
 pub(crate) mod integer;
 pub(crate) mod math;
 pub(crate) mod matrix;

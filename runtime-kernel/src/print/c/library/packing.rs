@@ -6,7 +6,8 @@ use runtime_core::Result;
 use super::vector::{Shape, components};
 use crate::ir::half_bits::Direction;
 use crate::print::c::form::Form;
-use crate::print::c::types::{COMPONENTS, scalar_name};
+use crate::print::c::type_names::scalar_name;
+use crate::print::c::types::COMPONENTS;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 

@@ -4,7 +4,8 @@ use naga::{BinaryOperator, Scalar, SwizzleComponent, TypeInner, VectorSize};
 use runtime_core::Result;
 
 use crate::print::c::form::Form;
-use crate::print::c::types::{COMPONENTS, scalar_name, vector_name};
+use crate::print::c::type_names::{scalar_name, vector_name};
+use crate::print::c::types::COMPONENTS;
 use crate::print::c::writer::Writer;
 
 /// A scalar, or a vector of scalars.

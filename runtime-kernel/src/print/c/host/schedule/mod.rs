@@ -9,6 +9,7 @@ pub(crate) mod nontemporal_stores;
 pub(crate) mod regions;
 pub(crate) mod row_facts;
 pub(crate) mod row_schedule;
+pub(crate) mod steps;
 pub(crate) mod uniform_code;
 pub(crate) mod uses;
 pub(crate) mod variable_storage;
@@ -20,8 +21,9 @@ use runtime_core::Result;
 
 use self::contiguous_loops::contiguous_loops;
 use self::nontemporal_stores::NontemporalStore;
-use self::regions::{Step, Steps, split_into_regions};
+use self::regions::split_into_regions;
 use self::row_facts::RowFacts;
+use self::steps::{Step, Steps};
 use self::uniform_code::UniformCode;
 use self::uses::Uses;
 use self::variable_storage::VariableStorage;

@@ -1,149 +1,22 @@
 //! Splits the body of an entry point into code that runs once per work-group and code that runs per invocation.
 //!
-//! The result is a tree of steps. Its inner nodes are uniform control flow; its leaves are blocks that run *once*
-//! (uniform values, and variables that only ever hold such) and *regions*, which run for every invocation. A barrier
-//! ends a region. So does uniform control flow that is moved outside the loops over the invocations, which happens
+//! A barrier ends a region. So does uniform control flow that is moved outside the loops over the invocations, which happens
 //! if it contains a barrier, and where it makes those loops simple enough to vectorise.
 
 use std::collections::BTreeSet;
 
-use naga::{Block, Expression, Function, Range, Span, Statement, SwitchValue};
+use naga::{Block, Expression, Function, Range, Span, Statement};
 use runtime_core::Result;
 
 use super::row_schedule::rows;
+use super::steps::{Condition, Numbered, Region, Step, Steps};
 use super::uniform_code::UniformCode;
 use super::uses::{Needs, Uses};
-use crate::ir::blocks::{self, Skip, has_barrier};
+use crate::ir::Value;
+use crate::ir::blocks::{self, Skip, contains_barrier};
 use crate::ir::operands::{operands, used_by};
 use crate::ir::variables::Root;
-use crate::ir::{Local, Value};
 use crate::program::Program;
-
-/// A step of a work-group.
-#[derive(Clone, Debug)]
-pub(crate) enum Step {
-    /// Runs once.
-    Once(Numbered),
-    /// Runs for every invocation: an index into [`Steps::regions`].
-    Lanes(usize),
-    /// Steps without barriers that run row by row.
-    Rows(Rows),
-    Barrier,
-    If {
-        condition: Condition,
-        accept: Vec<Self>,
-        reject: Vec<Self>,
-    },
-    Switch {
-        selector: Condition,
-        cases: Vec<(SwitchValue, bool, Vec<Self>)>,
-    },
-    Loop {
-        body: Vec<Self>,
-        continuing: Vec<Self>,
-        break_if: Option<Condition>,
-    },
-    Break,
-    Continue,
-    Return,
-}
-
-impl Step {
-    /// The lists of steps inside.
-    pub(crate) fn inner(&self) -> impl Iterator<Item = &[Self]> {
-        let (two, cases) = match self {
-            Self::Rows(rows) => ([Some(&rows.steps), None], &[][..]),
-            Self::If { accept: first, reject: second, .. }
-            | Self::Loop { body: first, continuing: second, .. } => ([Some(first), Some(second)], &[][..]),
-            Self::Switch { cases, .. } => ([None; 2], &cases[..]),
-            _ => ([None; 2], &[][..]),
-        };
-        two.into_iter().flatten().chain(cases.iter().map(|(_, _, steps)| steps)).map(Vec::as_slice)
-    }
-
-    /// [`inner`](Self::inner), to be changed.
-    pub(crate) fn inner_mut(&mut self) -> impl Iterator<Item = &mut Vec<Self>> {
-        let (two, cases) = match self {
-            Self::Rows(rows) => ([Some(&mut rows.steps), None], &mut [][..]),
-            Self::If { accept: first, reject: second, .. }
-            | Self::Loop { body: first, continuing: second, .. } => {
-                ([Some(first), Some(second)], &mut [][..])
-            }
-            Self::Switch { cases, .. } => ([None, None], &mut cases[..]),
-            _ => ([None, None], &mut [][..]),
-        };
-        two.into_iter().flatten().chain(cases.iter_mut().map(|(_, _, steps)| steps))
-    }
-
-    /// The condition that chooses among the steps inside, or ends the loop.
-    pub(crate) const fn condition(&self) -> Option<Condition> {
-        match *self {
-            Self::If { condition, .. } | Self::Switch { selector: condition, .. } => Some(condition),
-            Self::Loop { break_if, .. } => break_if,
-            _ => None,
-        }
-    }
-
-    /// Whether it continues the loop around it.
-    pub(crate) fn continues(&self) -> bool {
-        match self {
-            Self::Continue => true,
-            Self::If { .. } | Self::Switch { .. } => self.inner().flatten().any(Self::continues),
-            _ => false,
-        }
-    }
-}
-
-/// Statements of the program with their numbers in the order of the text; an `Emit` may be split into parts.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Numbered {
-    pub(crate) body: Block,
-    pub(crate) numbers: Vec<u32>,
-}
-
-/// Steps that run row by row.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Rows {
-    pub(crate) steps: Vec<Step>,
-    /// Invocations per row.
-    pub(crate) width: u32,
-    /// Group variables that the steps write: every row starts from their values before the first.
-    pub(crate) written: BTreeSet<Local>,
-    /// Per-invocation variables that the row carries through its loops.
-    pub(crate) carried: BTreeSet<Local>,
-}
-
-/// A uniform condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Condition {
-    /// Computed at its use.
-    Once(Value),
-    /// Computed by the invocations of the preceding region, which all agree.
-    FromRegion(Value),
-}
-
-/// Code that runs for every invocation between two cuts.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Region {
-    pub(crate) body: Block,
-    /// The numbers of its statements.
-    pub(crate) numbers: Vec<u32>,
-    /// Uniform values that it computes for the group.
-    pub(crate) uniform_values: Vec<Value>,
-    /// Whether it is inside a uniform loop.
-    pub(crate) repeats: bool,
-    /// How far some invocations jump ahead, past the following region.
-    pub(crate) skips: Skip,
-}
-
-/// The whole body as a tree of steps.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Steps {
-    pub(crate) steps: Vec<Step>,
-    pub(crate) regions: Vec<Region>,
-    /// Expressions evaluated once, ahead of a region in which invocations may jump over them.
-    pub(crate) ahead: BTreeSet<Value>,
-}
 
 /// Splits the body of a function.
 ///
@@ -407,9 +280,4 @@ fn once(steps: &mut Vec<Step>, (statement, number): (Statement, u32), span: Span
 fn jumps(statement: &Statement) -> bool {
     Skip::of(statement) != Skip::No
         || blocks::within(statement, &mut |inner| matches!(inner, Statement::Return { .. } | Statement::Kill))
-}
-
-/// Whether a statement contains a barrier.
-pub(crate) fn contains_barrier(statement: &Statement) -> bool {
-    blocks::inner(statement).any(has_barrier)
 }

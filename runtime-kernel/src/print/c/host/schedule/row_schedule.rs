@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use naga::{Function, Statement};
 
-use super::regions::{Rows, Step};
+use super::steps::{Rows, Step};
 use super::variable_storage::{Storage, VariableStorage};
 use crate::ir::variables::{Root, root};
 use crate::ir::{Local, Value};

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use naga::{Block, Expression, FastHashSet, Function, Handle, Module, Statement};
 
-use super::regions::contains_barrier;
 use crate::analysis::proof::trip_count::loop_head;
 use crate::analysis::uniformity::{Shape, Uniformity, pure_functions};
-use crate::ir::blocks::{self, Skip};
+use crate::ir::blocks::{self, Skip, contains_barrier};
 use crate::ir::operands::operands;
 use crate::ir::variables::{Root, is_read_only, root};
 use crate::ir::{Local, Value};

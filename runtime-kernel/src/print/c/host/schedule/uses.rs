@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use naga::{Block, Expression, FastHashSet, Function, Statement};
 
-use super::regions::Region;
+use super::steps::Region;
 use crate::ir::operands::{operands, used_by};
 use crate::ir::variables::{Root, root};
 use crate::ir::{Local, Value, blocks};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use naga::{Expression, Function, MathFunction, Module, Statement, TypeInner};
 
-use super::regions::{Condition, Step, Steps};
+use super::steps::{Condition, Step, Steps};
 use super::uniform_code::UniformCode;
 use super::uses::{Needs, Uses};
 use crate::ir::operands::{operands, used_by};

@@ -3,7 +3,7 @@
 
 use naga::{Block, Statement};
 
-use super::super::schedule::regions::Step;
+use super::super::schedule::steps::Step;
 use super::Verdict;
 use super::evaluated::Evaluated;
 use crate::ir::blocks::Skip;

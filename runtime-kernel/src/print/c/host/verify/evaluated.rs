@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use naga::{Block, Expression, Function, Module, Statement};
 
 use super::super::schedule::Schedule;
-use super::super::schedule::regions::Step;
+use super::super::schedule::steps::Step;
 use crate::analysis::proof::FunctionContext;
 use crate::ir::operands::{operands, used_by};
 use crate::ir::variables::{Root, root};

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use naga::{Block, Statement};
 
-use super::super::schedule::regions::{Condition, Step};
+use super::super::schedule::steps::{Condition, Step};
 use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
 use crate::ir::Value;

@@ -5,7 +5,7 @@ use runtime_core::ErrorKind;
 
 use super::super::entry::verified;
 use super::super::prepare;
-use super::super::schedule::regions::{Condition, Numbered, Step};
+use super::super::schedule::steps::{Condition, Numbered, Step};
 use super::super::schedule::variable_storage::Storage;
 use super::super::schedule::{Form, Schedule};
 use super::{Rule, verify};
@@ -31,7 +31,7 @@ fn each(program: &Program, form: Form, mut visit: impl FnMut(&str, Schedule, Fun
     for (index, point) in program.module.entry_points.iter().enumerate() {
         let context = bounds.entry(&program, index);
         let plan = Plan::new(&writer, context);
-        let named = |value: Value| plan.value(value).is_some();
+        let named = |value: Value| plan.is_named(value);
         match Schedule::of(&program, index, context, (Checks::Bounded, point.workgroup_size[0]), &named, form)
         {
             Ok(schedule) => visit(&point.name, schedule, context),

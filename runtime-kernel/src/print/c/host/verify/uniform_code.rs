@@ -2,7 +2,7 @@
 
 use naga::{AddressSpace, Binding, Block, BuiltIn, Expression, Function, Handle, Statement, StorageAccess};
 
-use super::super::schedule::regions::{Condition, Step};
+use super::super::schedule::steps::{Condition, Step};
 use super::super::schedule::variable_storage::Storage;
 use super::Verdict;
 use super::evaluated::{Evaluated, Uses};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use naga::{AddressSpace, Expression, StorageAccess};
 
-use super::super::schedule::regions::{Condition, Step};
+use super::super::schedule::steps::{Condition, Step};
 use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
 use crate::ir::Value;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use naga::{Block, Expression, Statement};
 
-use super::super::schedule::regions::{Condition, Step};
+use super::super::schedule::steps::{Condition, Step};
 use super::super::schedule::variable_storage::Storage;
 use super::Verdict;
 use super::evaluated::{Around, Evaluated, Uses};
