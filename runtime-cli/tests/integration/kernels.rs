@@ -389,13 +389,13 @@ fn a_broken_kernel_is_detected() {
 /// Awkward sizes, element types, and ways of running that a failure of any one shows: a part of each.
 fn sweep(sizes: &Sizes) {
     let kernel = sizes.kernel;
-    for set in sample(kernel, sizes.runs, 2) {
+    for set in sample(kernel, sizes.runs.iter().copied(), 2) {
         check(&kernels(), kernel, set, None);
     }
-    for element in sample(kernel, sizes.elements, 1) {
+    for element in sample(kernel, sizes.elements.iter().copied(), 1) {
         check(&kernels(), kernel, sizes.runs[1], Some(element));
     }
-    for way in sample(kernel, &[check_proofs as fn(&Sizes), check_in_order], 1) {
+    for way in sample(kernel, [check_proofs as fn(&Sizes), check_in_order], 1) {
         way(sizes);
     }
 }

@@ -3,18 +3,18 @@
 /// `count` members of a sweep, in its order; all of them with `cargo xtask test --all`. Which ones follows from `name` and
 /// `RUNTIME_FUZZ_SEED`, so that other runs take others, and the same seed takes the same.
 #[must_use]
-pub fn sample<T: Copy>(name: &str, sweep: &[T], count: usize) -> Vec<T> {
+pub fn sample<T>(name: &str, sweep: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
     let seed = std::env::var("RUNTIME_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
-    let count = if std::env::var_os("RUNTIME_TEST_ALL").is_some() { sweep.len() } else { count };
-    chosen(name, seed, sweep, count)
+    let is_complete = std::env::var_os("RUNTIME_TEST_ALL").is_some();
+    chosen(name, seed, sweep, if is_complete { usize::MAX } else { count })
 }
 
-fn chosen<T: Copy>(name: &str, seed: u64, sweep: &[T], count: usize) -> Vec<T> {
-    let mut indices: Vec<usize> = (0..sweep.len()).collect();
-    indices.sort_by_key(|index| hash(name, seed, *index));
-    indices.truncate(count);
-    indices.sort_unstable();
-    indices.into_iter().map(|index| sweep[index]).collect()
+fn chosen<T>(name: &str, seed: u64, sweep: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
+    let mut members: Vec<_> = sweep.into_iter().enumerate().collect();
+    members.sort_by_key(|(index, _)| hash(name, seed, *index));
+    members.truncate(count);
+    members.sort_by_key(|(index, _)| *index);
+    members.into_iter().map(|(_, member)| member).collect()
 }
 
 /// FNV-1a, which is the same on every machine and in every version of Rust.
@@ -31,14 +31,14 @@ mod tests {
     #[test]
     fn every_member_is_chosen_by_some_seed_and_the_order_stays() {
         let sweep = [1, 2, 3, 4, 5];
-        let samples: Vec<_> = (0..100).map(|seed| chosen("sweep", seed, &sweep, 2)).collect();
+        let samples: Vec<_> = (0..100).map(|seed| chosen("sweep", seed, sweep, 2)).collect();
         assert!(samples.iter().all(|sample| sample.len() == 2 && sample.is_sorted()));
         assert!(sweep.iter().all(|member| samples.iter().any(|sample| sample.contains(member))));
-        assert_eq!(chosen("sweep", 7, &sweep, 2), samples[7]);
+        assert_eq!(chosen("sweep", 7, sweep, 2), samples[7]);
     }
 
     #[test]
     fn a_count_beyond_the_sweep_is_all_of_it() {
-        assert_eq!(chosen("sweep", 3, &[1, 2], 9), [1, 2]);
+        assert_eq!(chosen("sweep", 3, [1, 2], 9), [1, 2]);
     }
 }

@@ -1,6 +1,6 @@
 //! Random lists of kernels, fused and not: in the interpreter, which finds races that a device may hide, and on the host.
 //!
-//! `RUNTIME_FUSION_CASES` sets the number of lists. By default CI runs 10,000 of them.
+//! `RUNTIME_FUSION_CASES` sets the number of lists, `RUNTIME_FUZZ_SEED` the first of them; `cargo xtask test --all` runs 10,000.
 #![allow(clippy::print_stdout, reason = "prints the share that fused")]
 
 mod interpreted;
@@ -9,19 +9,29 @@ mod interpreted;
 mod lists;
 mod on_host;
 
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use interpreted::{Interpreter, initial, is_same};
 use lists::{Random, list};
 use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, FusionPlan};
 
-/// Lists in the interpreter: in CI, and otherwise.
-const CI_CASES: u32 = 10_000;
-const LOCAL_CASES: u32 = 300;
+/// Lists in the interpreter: of a complete run, and otherwise.
+const ALL_CASES: u32 = 10_000;
+const CASES: u32 = 1_000;
+
+fn number<T: FromStr>(variable: &str) -> Option<T> {
+    std::env::var(variable).ok()?.parse().ok()
+}
 
 fn cases() -> u32 {
-    let given = std::env::var("RUNTIME_FUSION_CASES").ok().and_then(|cases| cases.parse().ok());
-    given.unwrap_or(if std::env::var_os("CI").is_some() { CI_CASES } else { LOCAL_CASES })
+    let is_complete = std::env::var_os("RUNTIME_TEST_ALL").is_some();
+    number("RUNTIME_FUSION_CASES").unwrap_or(if is_complete { ALL_CASES } else { CASES })
+}
+
+/// The first seed; a complete run repeats the same lists.
+fn first_seed() -> u64 {
+    number("RUNTIME_FUZZ_SEED").filter(|_| std::env::var_os("RUNTIME_TEST_ALL").is_none()).unwrap_or(0)
 }
 
 fn device() -> DeviceInfo {
@@ -70,8 +80,8 @@ impl Counts {
 }
 
 /// Runs a list as it is and fused, and compares what both leave.
-fn check(seed: u32) -> Counts {
-    let mut case = list(&mut Random(u64::from(seed) * 7919 + 1));
+fn check(seed: u64) -> Counts {
+    let mut case = list(&mut Random(seed.wrapping_mul(7919).wrapping_add(1)));
     let mut interpreter = Interpreter::default();
     let expected = interpreter.unfused(&mut case).pop().unwrap_or_default();
     let plan = case.plan(&device());
@@ -97,7 +107,7 @@ fn check(seed: u32) -> Counts {
 
 #[test]
 fn random_lists_leave_the_same_bits() {
-    let (cases, next) = (cases(), AtomicU32::new(0));
+    let (cases, first, next) = (cases(), first_seed(), AtomicU32::new(0));
     let work = || {
         let mut counts = Counts::default();
         loop {
@@ -105,7 +115,7 @@ fn random_lists_leave_the_same_bits() {
             if seed >= cases {
                 return counts;
             }
-            counts = counts.add(check(seed));
+            counts = counts.add(check(first.wrapping_add(u64::from(seed))));
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -116,7 +126,7 @@ fn random_lists_leave_the_same_bits() {
     });
     let Counts { lists, launches, seams, closed, barriers, promoted } = counts;
     println!(
-        "{lists} lists, {launches} launches: {closed} of {seams} seams closed, {barriers} barriers, {promoted} promotions"
+        "RUNTIME_FUZZ_SEED={first}: {lists} lists, {launches} launches: {closed} of {seams} seams closed, {barriers} barriers, {promoted} promotions"
     );
     assert!(lists == cases as usize && closed * 4 > seams && promoted > 0 && barriers > 0, "{counts:?}");
 }

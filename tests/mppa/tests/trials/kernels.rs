@@ -47,7 +47,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             // Both run as loops.
             trials.extend(SIZES.iter().map(|(kernel, sizes)| {
                 Trial::test(format!("kernels::stand_in::{kernel}_in_large_groups"), move || {
-                    let items = test_process::sample(kernel, &[64, 256], 1);
+                    let items = test_process::sample(kernel, [64, 256], 1);
                     items.into_iter().try_for_each(|items| run_and_check(kernel, &with_groups(sizes, items)))
                 })
             }));
