@@ -24,6 +24,7 @@ mod buffer;
 mod c_text;
 mod device_bytes;
 mod export;
+mod export_macro;
 mod fill_pattern;
 mod host_borrow;
 mod host_bytes;
