@@ -116,7 +116,6 @@ const STILL_OPEN: &[(&str, &[&str])] = &[
         &[
             "board evaluate",
             "board::check board::program",
-            "peak::bench peak::compute peak::launches peak::measure peak::memory peak::transfers",
             "pool::inbox pool::task_queue",
             "tune::search tune::tuner",
         ],
