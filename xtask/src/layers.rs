@@ -111,15 +111,7 @@ const STILL_OPEN: &[(&str, &[&str])] = &[
             "print::c::invocation::logical print::c::invocation::plan",
         ],
     ),
-    (
-        "runtime-harness",
-        &[
-            "board evaluate",
-            "board::check board::program",
-            "pool::inbox pool::task_queue",
-            "tune::search tune::tuner",
-        ],
-    ),
+    ("runtime-harness", &["board evaluate", "board::check board::program", "tune::search tune::tuner"]),
     ("runtime-gpu", &["binary_check compile describe formats nvjitlink nvrtc", "counters device_state"]),
 ];
 
