@@ -117,7 +117,7 @@ impl Board<'_> {
         enter(Phase::Run, &operation);
         let _context = CrashContext::enter(operation);
         let first = self.run()?;
-        let validation = check.compare(&program)?;
+        let validation = check.compare(|argument| program.read(argument))?;
         let names = settings.counters.as_deref().unwrap_or_default();
         if self.is_timed {
             let times = wall_time::measure(&self.timing, job.spec.cost, || Ok(self.run()?.elapsed_ns))?;
