@@ -50,7 +50,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "runtime-harness",
         order: "platform random text_file traces describe crash_context release settings spec job chain row report noise compare \
-                candidate device_lock device evaluate interleave evaluate_chain worker pool tune server",
+                candidate device_lock device board evaluate interleave evaluate_chain worker pool tune server",
         circles: &[],
     },
     Crate {
@@ -111,7 +111,6 @@ const STILL_OPEN: &[(&str, &[&str])] = &[
             "print::c::invocation::logical print::c::invocation::plan",
         ],
     ),
-    ("runtime-harness", &["board evaluate", "board::check board::program", "tune::search tune::tuner"]),
     ("runtime-gpu", &["binary_check compile describe formats nvjitlink nvrtc", "counters device_state"]),
 ];
 
