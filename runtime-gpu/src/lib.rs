@@ -60,7 +60,6 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
-mod binary_check;
 mod bind;
 mod builtin;
 mod compile;
@@ -81,9 +80,7 @@ mod launch_log;
 mod memory;
 mod memory_pool;
 mod module;
-mod nvjitlink;
 mod nvml;
-mod nvrtc;
 mod param_buffer;
 mod param_info;
 mod pinned_blocks;

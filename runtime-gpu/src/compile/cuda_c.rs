@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use runtime_core::backend::{CompiledCode, Source};
 use runtime_core::{Options, Result};
 
+use super::nvrtc::{CompileRequest, DeviceCode, Nvrtc};
 use super::{ptxas_log, registers};
-use crate::nvrtc::{CompileRequest, DeviceCode, Nvrtc};
 
 /// Name of code without a file.
 const UNNAMED: &str = "kernel.cu";

@@ -8,9 +8,9 @@ use std::time::Duration;
 use runtime_core::backend::{CompiledCode, TemporaryFolder, run_program};
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
 
-use super::{ptxas_log, registers};
-use crate::nvjitlink::{Failure, NvJitLink};
-use crate::{binary_check, toolkit};
+use super::nvjitlink::{Failure, NvJitLink};
+use super::{binary_check, ptxas_log, registers};
+use crate::toolkit;
 
 /// The option for the level of optimisation.
 pub(crate) const OPTIMIZATION: &str = "optimization";
