@@ -10,10 +10,9 @@ use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
 
 use super::nvjitlink::{Failure, NvJitLink};
 use super::{binary_check, ptxas_log, registers};
+use crate::formats::OPTIMIZATION;
 use crate::toolkit;
 
-/// The option for the level of optimisation.
-pub(crate) const OPTIMIZATION: &str = "optimization";
 /// The value that leaves the level to the assembler.
 const DEFAULT: &str = "default";
 /// What the assembler says of an architecture that it does not know.
