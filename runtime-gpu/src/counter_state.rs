@@ -1,16 +1,11 @@
-//! What the contexts of a device share: what CUPTI reports about the GPU, and that only one set counts at a time.
+//! What the contexts of a device share about its counters: what CUPTI reports about the GPU, and that only one set counts at a time.
 
 use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use once_cell::sync::OnceCell;
-use runtime_core::Result;
-
-use crate::context::PrimaryContext;
-
-use super::layouts::{self, Params};
-use super::{Cupti, call, text, unavailable};
+use runtime_core::{Error, ErrorKind, Result};
 
 /// What CUPTI reports about a GPU.
 #[derive(Debug)]
@@ -28,17 +23,13 @@ pub(crate) struct CounterState {
 }
 
 impl CounterState {
-    /// What CUPTI reports about the GPU. It is asked once, because it refuses while a set counts; the lock ensures that no
-    /// set does before that.
+    /// What CUPTI reports about the GPU, by `ask`. It is asked once, because it refuses while a set counts; the lock ensures that
+    /// no set does before that.
     ///
     /// # Errors
-    /// The library's error, e.g. without the permission to read counters.
-    pub(crate) fn gpu(&self, cupti: &Cupti, device: &PrimaryContext) -> Result<Arc<Gpu>> {
-        let gpu = self.gpu.get_or_try_init(|| {
-            let availability = availability(cupti, device)?;
-            Ok(Arc::new(Gpu { chip_name: chip_name(cupti, device)?, availability }))
-        });
-        gpu.map(Arc::clone)
+    /// Those of `ask`.
+    pub(crate) fn gpu(&self, ask: impl FnOnce() -> Result<Gpu>) -> Result<Arc<Gpu>> {
+        self.gpu.get_or_try_init(|| ask().map(Arc::new)).map(Arc::clone)
     }
 
     /// Marks the device as counting, until [`end`](Self::end).
@@ -48,7 +39,7 @@ impl CounterState {
     pub(crate) fn begin(&self) -> Result<()> {
         if self.is_counting.swap(true, Ordering::Acquire) {
             let message = "another set of counters is in its passes on this device; end or drop it first";
-            return Err(unavailable(message.to_owned()));
+            return Err(Error::new(ErrorKind::Unavailable, message));
         }
         Ok(())
     }
@@ -56,24 +47,6 @@ impl CounterState {
     pub(crate) fn end(&self) {
         self.is_counting.store(false, Ordering::Release);
     }
-}
-
-fn chip_name(cupti: &Cupti, device: &PrimaryContext) -> Result<CString> {
-    let mut params = layouts::GetChipName::new();
-    params.device_index = usize::try_from(device.ordinal).unwrap_or_default();
-    call!(cupti, cuptiDeviceGetChipName, params)?;
-    Ok(CString::new(text(params.chip_name)).unwrap_or_default())
-}
-
-fn availability(cupti: &Cupti, device: &PrimaryContext) -> Result<Vec<u8>> {
-    let mut params = layouts::GetCounterAvailability::new();
-    params.context = device.context.0.cast();
-    call!(cupti, cuptiProfilerGetCounterAvailability, params)?;
-    let mut image = vec![0; params.image_bytes];
-    params.image = image.as_mut_ptr();
-    call!(cupti, cuptiProfilerGetCounterAvailability, params)?;
-    image.truncate(params.image_bytes);
-    Ok(image)
 }
 
 #[cfg(test)]

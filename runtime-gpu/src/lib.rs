@@ -66,6 +66,7 @@ mod compile;
 mod completion_events;
 mod context;
 mod convert;
+mod counter_state;
 mod counters;
 mod describe;
 mod device;
