@@ -11,7 +11,7 @@ use runtime_core::backend::StagingOptions;
 
 use crate::builtin::Builtins;
 use crate::context::PrimaryContext;
-use crate::counters::CounterState;
+use crate::counter_state::CounterState;
 use crate::driver::Driver;
 use crate::driver::abi::Ordinal;
 use crate::memory_pool::MemoryPool;

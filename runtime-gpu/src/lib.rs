@@ -60,13 +60,13 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
-mod binary_check;
 mod bind;
 mod builtin;
 mod compile;
 mod completion_events;
 mod context;
 mod convert;
+mod counter_state;
 mod counters;
 mod describe;
 mod device;
@@ -81,9 +81,7 @@ mod launch_log;
 mod memory;
 mod memory_pool;
 mod module;
-mod nvjitlink;
 mod nvml;
-mod nvrtc;
 mod param_buffer;
 mod param_info;
 mod pinned_blocks;

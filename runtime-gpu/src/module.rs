@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use runtime_core::backend::{Kernel, KernelInfo, Module, Source};
 use runtime_core::{Error, ErrorKind, Geometry, Occupancy, OptionSpec, Result};
 
-use crate::binary_check;
 use crate::compile::cuda_c::{self, Target};
 use crate::compile::jit::{self, JitOptions};
 use crate::compile::ptx::{self, PtxOptions};
-use crate::compile::{self, ptxas_log, registers};
+use crate::compile::{self, binary_check, ptxas_log, registers};
 use crate::context::PrimaryContext;
 use crate::driver::abi::{self, CUdevice_attribute, CUfunction_attribute, CuResult, Function};
 use crate::driver::{Driver, function_name};

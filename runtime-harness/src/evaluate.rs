@@ -63,7 +63,8 @@ fn evaluate_on(
     if let Ok(opened) = &device.opened
         && let Some(embedded) = opened.as_embedded()
     {
-        return board::evaluate(job, (device, &**opened), embedded, settings, progress);
+        let row = board::evaluate(job, (device, &**opened), embedded, settings, progress);
+        return Evaluated { row, released: Ok(()) };
     }
     let (measured, bound) = match &device.opened {
         Ok(opened) => measure((device, &**opened), job, settings, &mut enter),
@@ -79,7 +80,7 @@ pub(crate) fn finish(
     bound: Option<BoundKernel>,
     (measured, phase): (Measured, Phase),
 ) -> Evaluated {
-    let _context = bound.as_ref().map(|_| CrashContext::enter(running(job, &device.name)));
+    let _context = bound.as_ref().map(|_| CrashContext::enter(job.running_on(&device.name)));
     let package = bound.as_ref().and_then(|bound| bound.package.clone());
     let released = bound.map_or(Ok(()), |bound| {
         release(bound, &format!("\"{}\"", job.spec.name), &device.name, release::DEADLINE)
@@ -137,7 +138,7 @@ fn measure(
         Err(error) => return (Err(error), None),
     };
     let lock = under_test.lock(&mut |operation| enter(Phase::Wait, operation));
-    let operation = running(job, name);
+    let operation = job.running_on(name);
     enter(Phase::Run, &operation);
     let _context = CrashContext::enter(operation);
     let timed = block_on(time(device, &bound, job, settings, None)).flatten();
@@ -182,11 +183,6 @@ pub(crate) fn load(
     enter(Phase::Compile, &operation);
     let _context = CrashContext::enter(operation);
     BoundKernel::new(&**opened, job, &job.spec.kernel)
-}
-
-/// What runs, as reported if it crashes.
-pub(crate) fn running(job: &Job, device: &str) -> String {
-    format!("while \"{}\" ran on {device}", job.spec.name)
 }
 
 /// Checks and times a loaded kernel; in turns with others if there is a `turn`.

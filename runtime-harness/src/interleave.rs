@@ -8,7 +8,7 @@ use runtime_core::{Result, Turns};
 
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
-use crate::evaluate::{Evaluated, Measured, Timed, block_on, finish, load, running, time, with_beside};
+use crate::evaluate::{Evaluated, Measured, Timed, block_on, finish, load, time, with_beside};
 use crate::job::{BoundKernel, Job};
 use crate::row::Phase;
 use crate::settings::Settings;
@@ -63,7 +63,7 @@ fn take_turns(
             let device = devices[contender.device].opened.as_ref().map_err(Clone::clone)?;
             let name = &devices[contender.device].name;
             let timed = time(&**device, bound, contender.job, &contender.settings, Some(turn));
-            in_context(running(contender.job, name), timed).await
+            in_context(contender.job.running_on(name), timed).await
         })
     });
     let members: Vec<Member<'_>> = members.collect();
@@ -110,7 +110,7 @@ impl Contender<'_> {
         let (timed, bound) = (timed?, bound.as_ref().map_err(Clone::clone)?);
         let device = &devices[self.device];
         let opened = device.opened.as_ref().map_err(Clone::clone)?;
-        let _context = CrashContext::enter(running(self.job, &device.name));
+        let _context = CrashContext::enter(self.job.running_on(&device.name));
         Ok(with_beside(&**opened, bound, self.job, &self.settings, timed))
     }
 

@@ -50,7 +50,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "runtime-harness",
         order: "platform random text_file traces describe crash_context release settings spec job chain row report noise compare \
-                candidate device_lock device evaluate interleave evaluate_chain worker pool tune server",
+                candidate device_lock device board evaluate interleave evaluate_chain worker pool tune server",
         circles: &[],
     },
     Crate {
@@ -97,30 +97,6 @@ const CRATES: &[Crate] = &[
     },
 ];
 
-/// Circles that are still to be undone. Nothing may be added here.
-const STILL_OPEN: &[(&str, &[&str])] = &[
-    (
-        "runtime-core",
-        &[
-            "backend::export backend::linked",
-            "backend::traits backend::views",
-            "evaluate::measurement evaluate::throttling evaluate::timing_loop",
-        ],
-    ),
-    (
-        "runtime-harness",
-        &[
-            "board evaluate",
-            "board::check board::program",
-            "compare::comparison compare::report_comparison",
-            "peak::bench peak::compute peak::launches peak::measure peak::memory peak::transfers",
-            "pool::inbox pool::task_queue",
-            "tune::search tune::tuner",
-        ],
-    ),
-    ("runtime-gpu", &["binary_check compile describe formats nvjitlink nvrtc", "counters device_state"]),
-];
-
 pub(crate) fn check(workspace: &Workspace) -> Outcome {
     let mut crates: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for name in workspace.tracked_files()?.iter().filter(|name| lines::is_product(name)) {
@@ -133,9 +109,8 @@ pub(crate) fn check(workspace: &Workspace) -> Outcome {
     for (name, texts) in &crates {
         let imports = imports::of_modules(texts);
         let fixed = CRATES.iter().find(|fixed| fixed.name == name);
-        let open = STILL_OPEN.iter().filter(|(of, _)| of == name).flat_map(|(_, circles)| *circles);
-        let mut accepted: BTreeSet<&str> = open.copied().collect();
-        accepted.extend(fixed.iter().flat_map(|fixed| fixed.circles).map(|(circle, _)| *circle));
+        let circles = fixed.iter().flat_map(|fixed| fixed.circles);
+        let accepted: BTreeSet<&str> = circles.map(|(circle, _)| *circle).collect();
         let order = fixed.map_or("", |fixed| fixed.order);
         let found = [upward(order, &imports), unexpected(&accepted, &imports)].concat();
         wrong.extend(found.into_iter().map(|what| format!("{name}: {what}")));

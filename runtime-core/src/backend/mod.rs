@@ -20,9 +20,11 @@
 //! and `wait_for`. `poll`, `wait`, `wait_blocking`, `run_inline`, `failure` and `read_timestamp` may run concurrently
 //! with them and with each other.
 
+mod buffer;
 mod c_text;
 mod device_bytes;
 mod export;
+mod export_macro;
 mod fill_pattern;
 mod host_borrow;
 mod host_bytes;
@@ -43,6 +45,7 @@ mod views;
 
 pub use crate::cache::Notes;
 pub use crate::model::byte_range::check_range;
+pub use buffer::Buffer;
 pub use c_text::{c_text, c_text_at};
 pub use device_bytes::DeviceBytes;
 #[doc(hidden)]

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::timed_window::QueueTarget;
 use super::timing_loop::Samples;
-use super::{Clock, Statistics, Timing, Validation};
-use crate::{Error, ErrorKind, Result, ThrottleReasons};
+use super::{Clock, Statistics, Throttled, Timing, Validation};
+use crate::{Error, ErrorKind, Result};
 
 /// The cost of one kernel call, as stated by the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -87,18 +87,6 @@ impl Measurement {
     fn rate(&self, amount: Option<f64>) -> Option<f64> {
         amount.map(|amount| amount / self.statistics.median_ns).filter(|rate| rate.is_finite())
     }
-}
-
-/// Samples during which the device lowered its clocks because of heat or the power supply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Throttled {
-    /// Samples that were thrown away and measured again.
-    pub remeasured: usize,
-    /// Samples of the measurement: it went on for too long, or the budget was spent.
-    pub kept: usize,
-    /// All reasons that were reported, harmless ones included.
-    #[serde(skip)]
-    pub reasons: ThrottleReasons,
 }
 
 /// Transfers of arguments between host and device, by the host's clock.

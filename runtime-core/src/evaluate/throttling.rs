@@ -1,10 +1,24 @@
 //! Samples that the device took at lowered clocks are measured again.
 
-use super::Throttled;
+use serde::{Deserialize, Serialize};
+
 use super::timing_target::TimingTarget;
+use crate::ThrottleReasons;
 
 /// The readings together take at most one part in so many of the time. A reading covers the samples since the last one.
 const MIN_INTERVAL_IN_READINGS: u64 = 50;
+
+/// Samples during which the device lowered its clocks because of heat or the power supply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throttled {
+    /// Samples that were thrown away and measured again.
+    pub remeasured: usize,
+    /// Samples of the measurement: it went on for too long, or the budget was spent.
+    pub kept: usize,
+    /// All reasons that were reported, harmless ones included.
+    #[serde(skip)]
+    pub reasons: ThrottleReasons,
+}
 
 /// Watches for throttling between the samples.
 #[derive(Debug)]

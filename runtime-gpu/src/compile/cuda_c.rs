@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use runtime_core::backend::{CompiledCode, Source};
 use runtime_core::{Options, Result};
 
+use super::nvrtc::{CompileRequest, DeviceCode, Nvrtc};
 use super::{ptxas_log, registers};
-use crate::nvrtc::{CompileRequest, DeviceCode, Nvrtc};
+use crate::formats::REGISTERS;
 
 /// Name of code without a file.
 const UNNAMED: &str = "kernel.cu";
@@ -89,8 +90,8 @@ pub(crate) fn compile(source: &Source<'_>, text: &[u8], target: Target<'_>) -> R
         DeviceCode::Cubin(code) => ("cubin", code),
         DeviceCode::Ptx(code) => {
             // The driver allocates the registers of PTX.
-            if let Some(limit) = source.options.value(registers::KEY) {
-                options.push(registers::KEY, limit.clone());
+            if let Some(limit) = source.options.value(REGISTERS) {
+                options.push(REGISTERS, limit.clone());
             }
             ("ptx", code)
         }

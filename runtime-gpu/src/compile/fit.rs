@@ -3,7 +3,7 @@
 use runtime_core::backend::Fit;
 
 use super::architecture::{Architecture, Variant};
-use crate::binary_check::{FatbinEntry, cubin_architecture, fatbin_entries};
+use super::binary_check::{FatbinEntry, cubin_architecture, fatbin_entries};
 
 /// The newest PTX version of each CUDA version (PTX ISA, "Release Notes"). From CUDA 13.0 on, PTX 9.x belongs to CUDA 13.x.
 const PTX_VERSIONS: [(u32, (u32, u32)); 17] = [

@@ -9,7 +9,7 @@ use runtime_core::backend::{Source, included_files};
 use runtime_core::{Error, Result};
 
 use super::cuda_c::CudaSource;
-use crate::nvrtc;
+use super::nvrtc;
 
 /// Variables that change what the compilers make of the same source.
 const VARIABLES: [&str; 3] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT", "LLVM_OVERRIDE_PRODUCER"];

@@ -2,10 +2,13 @@
 //! nvJitLink for an architecture; what the results depend on, and how they fit a device.
 
 pub(crate) mod architecture;
+pub(crate) mod binary_check;
 pub(crate) mod cuda_c;
 mod fit;
 mod identity;
 pub(crate) mod jit;
+mod nvjitlink;
+mod nvrtc;
 pub(crate) mod offline_device;
 pub(crate) mod ptx;
 pub(crate) mod ptxas_log;

@@ -5,11 +5,11 @@ use runtime_core::{
 };
 
 use super::architecture::Architecture;
+use super::nvrtc::Nvrtc;
 use super::ptx;
 use crate::describe::{DLPACK_CUDA, architecture_capabilities};
 use crate::formats::FORMATS;
 use crate::memory::{ALIGNMENT_BYTES, Space};
-use crate::nvrtc::Nvrtc;
 
 /// Work-items per sub-group of every architecture.
 const WARP_ITEMS: i64 = 32;

@@ -8,12 +8,11 @@ use std::time::Duration;
 use runtime_core::backend::{CompiledCode, TemporaryFolder, run_program};
 use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
 
-use super::{ptxas_log, registers};
-use crate::nvjitlink::{Failure, NvJitLink};
-use crate::{binary_check, toolkit};
+use super::nvjitlink::{Failure, NvJitLink};
+use super::{binary_check, ptxas_log, registers};
+use crate::formats::OPTIMIZATION;
+use crate::toolkit;
 
-/// The option for the level of optimisation.
-pub(crate) const OPTIMIZATION: &str = "optimization";
 /// The value that leaves the level to the assembler.
 const DEFAULT: &str = "default";
 /// What the assembler says of an architecture that it does not know.

@@ -2,8 +2,8 @@
 
 use runtime_core::{Error, OptionSpec, Options, Result};
 
-/// The option's name.
-pub(crate) const KEY: &str = "registers";
+use crate::formats::REGISTERS;
+
 /// The value that leaves the choice to the compiler.
 const DEFAULT: &str = "default";
 /// Fewest and most registers that the compilers accept for every architecture.
@@ -12,7 +12,7 @@ const RANGE: std::ops::RangeInclusive<u32> = 16..=255;
 /// Declares the option.
 pub(crate) fn option() -> OptionSpec {
     OptionSpec::module(
-        KEY,
+        REGISTERS,
         DEFAULT,
         "Most registers per work-item, 16 to 255, for CUDA C and PTX (`maxrregcount`); more spills less and leaves room for \
          fewer work-items. \"default\" leaves it to the compiler.",
@@ -24,7 +24,7 @@ pub(crate) fn option() -> OptionSpec {
 /// # Errors
 /// `InvalidArgument` for any other value than `default` and the valid numbers.
 pub(crate) fn parse(options: &Options) -> Result<Option<u32>> {
-    let value = options.text(KEY).unwrap_or(DEFAULT);
+    let value = options.text(REGISTERS).unwrap_or(DEFAULT);
     if value == DEFAULT {
         return Ok(None);
     }
@@ -32,7 +32,7 @@ pub(crate) fn parse(options: &Options) -> Result<Option<u32>> {
     registers.map(Some).ok_or_else(|| {
         let (least, most) = (RANGE.start(), RANGE.end());
         Error::invalid(format!(
-            "option \"{KEY}\" cannot be \"{value}\"; give \"{DEFAULT}\", or a number from {least} to {most}"
+            "option \"{REGISTERS}\" cannot be \"{value}\"; give \"{DEFAULT}\", or a number from {least} to {most}"
         ))
     })
 }
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_default_or_a_number_in_range() {
-        let parsed = |value: &str| parse(&Options::new().with(KEY, value));
+        let parsed = |value: &str| parse(&Options::new().with(REGISTERS, value));
         assert_eq!(parse(&Options::new()).unwrap(), None);
         assert_eq!(parsed("default").unwrap(), None);
         assert_eq!(parsed("16").unwrap(), Some(16));

@@ -13,8 +13,6 @@ use runtime_core::{CounterInfo, CounterReading, Error, ErrorKind, Result};
 use crate::device_state::DeviceState;
 use cupti::{Cupti, MetricsHost, RangeProfiler, Session};
 
-pub(crate) use cupti::CounterState;
-
 /// Whether the GPU has counters that CUPTI's range profiler reads: Turing (7.5) and newer.
 pub(crate) const fn is_supported(compute_capability: (u32, u32)) -> bool {
     matches!(compute_capability, (7, 5..) | (8.., _))

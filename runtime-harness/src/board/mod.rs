@@ -17,7 +17,6 @@ use runtime_core::{
 
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
-use crate::evaluate::{Evaluated, running};
 use crate::job::Job;
 use crate::row::{CounterValue, Counts, ImageUsage, Outcome, Phase, Row, StackUsage, error_text};
 use crate::settings::Settings;
@@ -46,7 +45,7 @@ pub(crate) fn evaluate(
     embedded: &EmbeddedDevice,
     settings: &Settings,
     enter: Enter<'_>,
-) -> Evaluated {
+) -> Row {
     let mut phase = Phase::Compile;
     let mut note = |next: Phase, operation: &str| {
         phase = next;
@@ -79,10 +78,7 @@ pub(crate) fn evaluate(
         }
         Err(error) => Row::failed(&job.spec, settings, name, &error, phase),
     };
-    Evaluated {
-        row: row.with_arguments(&job.spec, Some(opened.info())).on(device.describe()),
-        released: Ok(()),
-    }
+    row.with_arguments(&job.spec, Some(opened.info())).on(device.describe())
 }
 
 /// A device, and how it is sampled.
@@ -113,11 +109,11 @@ impl Board<'_> {
         let context = CrashContext::enter(operation);
         program.flash(1, None)?;
         drop(context);
-        let operation = running(job, self.name);
+        let operation = job.running_on(self.name);
         enter(Phase::Run, &operation);
         let _context = CrashContext::enter(operation);
         let first = self.run()?;
-        let validation = check.compare(&program)?;
+        let validation = check.compare(|argument| program.read(argument))?;
         let names = settings.counters.as_deref().unwrap_or_default();
         if self.is_timed {
             let times = wall_time::measure(&self.timing, job.spec.cost, || Ok(self.run()?.elapsed_ns))?;

@@ -10,6 +10,7 @@ mod comparison;
 mod difference;
 mod independence;
 mod report_comparison;
+mod row_key;
 mod side;
 #[cfg(test)]
 mod simulation_tests;
@@ -19,6 +20,7 @@ mod verdict;
 
 pub use comparison::Comparison;
 pub use difference::Difference;
-pub use report_comparison::{ReportComparison, RowKey, SCHEMA, VERSION};
+pub use report_comparison::{ReportComparison, SCHEMA, VERSION};
+pub use row_key::RowKey;
 pub use side::Side;
 pub use verdict::{CompareOptions, Estimate, Verdict};

@@ -1,11 +1,9 @@
 //! Two reports.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::difference::{self, Difference};
-use super::{CompareOptions, Comparison};
+use super::{CompareOptions, Comparison, RowKey};
 use crate::report::Report;
 use crate::row::Row;
 
@@ -13,31 +11,6 @@ use crate::row::Row;
 pub const SCHEMA: &str = "runtime.comparison";
 /// The version of the schema.
 pub const VERSION: u64 = 1;
-
-/// What identifies a row in a report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RowKey {
-    /// Name of the kernel.
-    pub kernel: String,
-    /// The device string.
-    pub device: String,
-}
-
-impl RowKey {
-    pub(super) fn of(row: &Row) -> Self {
-        Self { kernel: row.kernel.name.clone(), device: row.device.clone() }
-    }
-
-    fn is_of(&self, row: &Row) -> bool {
-        self.kernel == row.kernel.name && self.device == row.device
-    }
-}
-
-impl fmt::Display for RowKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} on {}", self.kernel, self.device)
-    }
-}
 
 /// How a report differs from an older one.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -38,6 +38,11 @@ impl Job {
         Self { spec, inputs: Ok(Vec::new()), expected: Ok(Vec::new()) }
     }
 
+    /// What runs, as reported if it crashes.
+    pub(crate) fn running_on(&self, device: &str) -> String {
+        format!("while \"{}\" ran on {device}", self.spec.name)
+    }
+
     pub(crate) fn prepare_data(&mut self) {
         let inputs = self.spec.args.iter().map(|arg| match &arg.kind {
             ArgumentKind::Tensor(tensor) if tensor.access.reads() => initial(tensor, arg).map(Some),

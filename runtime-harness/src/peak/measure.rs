@@ -1,51 +1,13 @@
 //! Measures all peaks of a device.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use runtime_core::{CommonRuntime, Error, Result};
 
 use super::bench::Bench;
-use super::{Peak, Subject, compute, launches, memory, transfers};
+use super::{Effort, Peak, Subject, compute, launches, memory, transfers};
 use crate::crash_context::CrashContext;
 use crate::describe;
-
-/// How thoroughly peaks are measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Effort {
-    /// Some 10 s per device.
-    #[default]
-    Full,
-    /// Some 3 s per device, with wider intervals.
-    Quick,
-}
-
-impl Effort {
-    const fn choose<T: Copy>(self, full: T, quick: T) -> T {
-        match self {
-            Self::Full => full,
-            Self::Quick => quick,
-        }
-    }
-
-    pub(super) const fn samples(self) -> usize {
-        self.choose(15, 7)
-    }
-
-    /// Minimum duration of a sample.
-    pub(super) const fn sample(self) -> Duration {
-        Duration::from_micros(self.choose(15_000, 3000))
-    }
-
-    /// Minimum duration of a call.
-    pub(super) const fn call(self) -> Duration {
-        Duration::from_micros(self.choose(2000, 1000))
-    }
-
-    /// Time limit of one figure.
-    pub(super) const fn budget(self) -> Duration {
-        Duration::from_millis(self.choose(1000, 150))
-    }
-}
 
 /// Measures the peaks of a device; `progress` is called with what is about to be measured.
 ///

@@ -6,6 +6,7 @@
 
 mod bench;
 mod compute;
+mod effort;
 mod figure;
 mod kept;
 mod launches;
@@ -22,9 +23,10 @@ use serde_json::Value;
 
 use crate::describe::Program;
 use crate::row::{Row, Unit};
+pub use effort::Effort;
 pub use figure::Figure;
 pub use kept::{KeptPeaks, Lookup};
-pub use measure::{Effort, measure};
+pub use measure::measure;
 
 /// The schema of `runtime peak --json`.
 pub const SCHEMA: &str = "runtime.peaks";

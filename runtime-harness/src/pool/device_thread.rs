@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::deadline::Deadline;
-use super::inbox::{Event, Inbox, Incoming};
+use super::event::Event;
+use super::inbox::{Inbox, Incoming};
 use super::task_queue::{Task, TaskQueue};
 use super::worker_process::WorkerProcess;
 use super::{PoolOptions, ending};

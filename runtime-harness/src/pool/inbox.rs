@@ -4,21 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use super::event::Event;
 use super::task_queue::TaskQueue;
 use crate::worker::protocol::Reply;
-
-/// What happens to a device's thread.
-#[derive(Debug)]
-pub(super) enum Event {
-    /// The queue of candidates has changed.
-    Wake,
-    /// A worker has replied.
-    Reply { worker: u64, reply: Box<Reply> },
-    /// All processes of a worker have ended.
-    Closed { worker: u64 },
-    /// No further results are wanted.
-    Stop,
-}
 
 /// What a worker said in time.
 #[derive(Debug)]

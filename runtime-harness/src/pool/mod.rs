@@ -3,6 +3,7 @@
 mod deadline;
 mod device_thread;
 mod ending;
+mod event;
 mod inbox;
 mod launch_template;
 mod options;

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::inbox::Event;
+use super::event::Event;
 use crate::candidate::Candidate;
 use crate::settings::Settings;
 use crate::spec::Spec;

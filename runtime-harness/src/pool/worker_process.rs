@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use runtime_core::backend::spawn_program;
 
 use super::PoolOptions;
-use super::inbox::Event;
+use super::event::Event;
 use super::tail::Tail;
 use crate::platform;
 use crate::worker::protocol::{self, Ended, Hello, Reply, Request};

@@ -12,6 +12,7 @@ mod log;
 mod ranking;
 #[cfg(test)]
 mod ranking_tests;
+mod run;
 mod search;
 mod strategy;
 mod trial;

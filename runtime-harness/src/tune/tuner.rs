@@ -1,27 +1,17 @@
-//! Runs a search.
+//! What is searched for, and what was found.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use runtime_core::{Error, Options, Result};
+use runtime_core::Options;
 
-use super::contest::Contest;
-use super::event::Event;
-use super::fingerprint::Contents;
-use super::log::Log;
 use super::ranking::Ranking;
-use super::search::Search;
 use super::strategy::Strategy;
 use super::trial::Trial;
 use crate::compare::CompareOptions;
-use crate::pool::{Pool, PoolOptions};
+use crate::pool::PoolOptions;
 use crate::settings::Settings;
-use crate::spec::{Overrides, Spec};
-
-/// Longer than any run.
-const NO_LIMIT: Duration = Duration::from_secs(1 << 30);
+use crate::spec::Overrides;
 
 /// Finds the fastest values of what the `[tune]` table of a spec varies, on one or several devices.
 ///
@@ -113,68 +103,5 @@ impl Tuner {
             budget: None,
             log: None,
         }
-    }
-
-    /// Searches until every candidate was evaluated, the budget is spent, or `on_event` breaks.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for an invalid spec, one without `[tune]`, or one that is swept; for a device that does not exist,
-    /// devices that candidates cannot be spread over, and a log of another device. `Io` if the log cannot be used.
-    pub fn run(&self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Result<Vec<Tuning>> {
-        let spec = Spec::load(&self.spec, &self.overrides)?;
-        let points = self.points(&spec)?;
-        let settings = self.settings.or(&spec.settings);
-        let rungs = self.strategy.rungs(points.len(), &settings);
-        let groups: Vec<Vec<String>> = match self.spread {
-            true => vec![self.devices.clone()],
-            false => self.devices.iter().map(|device| vec![device.clone()]).collect(),
-        };
-        let contest = |devices| Contest::new(devices, points.clone(), rungs.clone(), &settings);
-        let contests: Vec<Contest> = groups.iter().cloned().map(contest).collect();
-        let contents = Contents::of(&spec, &self.options);
-        let (sender, replies) = mpsc::channel();
-        let mut search = Search {
-            tuner: self,
-            default_fingerprint: contents.fingerprint(&spec),
-            spec,
-            contents,
-            contests,
-            infos: groups.iter().map(|group| vec![None; group.len()]).collect(),
-            pool: Pool::new(self.pool.clone(), sender),
-            replies,
-            log: self.log.as_deref().map(Log::open).transpose()?,
-            deadline: Instant::now() + self.budget.unwrap_or(NO_LIMIT).min(NO_LIMIT),
-            requests: 0,
-            on_event: &mut on_event,
-        };
-        let evaluations = search.contests.iter().map(Contest::evaluations).sum();
-        let stopper = &search.pool.stopper();
-        let begun = (search.on_event)(Event::Begin { devices: &groups, evaluations, stopper });
-        let complete = begun.is_continue() && search.run()?.is_continue();
-        // Rows that were not reached are no others.
-        if let Some(log) = search.log.as_ref().filter(|_| complete) {
-            let (read, used) = log.usage();
-            let _ = (search.on_event)(Event::Logged { read, used });
-        }
-        let Search { contests, .. } = search;
-        let tuning = |contest: Contest| Tuning { devices: contest.devices, trials: contest.trials, complete };
-        Ok(contests.into_iter().map(tuning).collect())
-    }
-
-    fn points(&self, spec: &Spec) -> Result<Vec<Overrides>> {
-        if let Some(sweep) = &spec.sweep {
-            return Err(Error::invalid(format!(
-                "{}: [sweep] gives several sizes, and each may have another best candidate: tune one at a time, with --set {}=…",
-                self.spec.display(),
-                sweep.names().join("=… --set ")
-            )));
-        }
-        let Some(space) = &spec.tune else {
-            return Err(Error::invalid(format!(
-                "{}: there is nothing to tune: no table [tune], or all that it varies is set",
-                self.spec.display()
-            )));
-        };
-        Ok(self.strategy.points(space)?.into_iter().map(|point| point.overrides).collect())
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Buffer, CounterSet, Graph, Module, Program, Queue, Source};
+use super::{CounterSet, Graph, Module, Program, Queue, Source};
 use crate::backend::{
-    CompiledCode, DeviceBytes, Fit, GraphNode, HostBytesMut, QueueOptions, Register, RunReport,
+    Buffer, CompiledCode, DeviceBytes, Fit, GraphNode, HostBytesMut, QueueOptions, Register, RunReport,
 };
 use crate::{CounterInfo, Error, MemoryUsage, Result, Telemetry, ThrottleReasons};
 

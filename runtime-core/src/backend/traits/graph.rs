@@ -1,7 +1,6 @@
 //! Native graphs.
 
-use super::Buffer;
-use crate::backend::Launch;
+use crate::backend::{Buffer, Launch};
 use crate::{Error, Result};
 
 /// A native graph.

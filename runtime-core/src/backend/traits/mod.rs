@@ -1,7 +1,7 @@
-//! What a backend implements: a trait per object, and what their methods take.
+//! What a backend implements: a trait per object, and what their methods take. [`Buffer`](super::Buffer), which the views of a
+//! launch know too, is beside this folder.
 
 mod backend;
-mod buffer;
 mod counters;
 mod device;
 mod graph;
@@ -10,7 +10,6 @@ mod program;
 mod queue;
 
 pub use backend::Backend;
-pub use buffer::Buffer;
 pub use counters::CounterSet;
 pub use device::{Allocate, Device};
 pub use graph::{Graph, NoGraph};

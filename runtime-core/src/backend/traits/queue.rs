@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Buffer, Kernel};
+use super::Kernel;
 use crate::abi::{Progress, SubmitInfo};
-use crate::backend::{FillPattern, HostBytes, HostBytesMut, Launch};
+use crate::backend::{Buffer, FillPattern, HostBytes, HostBytesMut, Launch};
 use crate::{Error, ErrorKind, Result};
 
 /// An in-order queue. A submission returns without waiting; if it fails, its ticket has not been taken.

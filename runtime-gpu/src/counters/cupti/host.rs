@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use runtime_core::Result;
 
+use crate::context::PrimaryContext;
+use crate::counter_state::Gpu;
 use crate::device_state::DeviceState;
 
 use super::layouts::{self, HostHandle, Params};
-use super::state::Gpu;
 use super::{Cupti, Session, call, pointers, text};
 
 /// `CUPTI_PROFILER_TYPE_RANGE_PROFILER`.
@@ -53,7 +54,7 @@ impl MetricsHost {
     /// The library's error, e.g. without the permission to read counters.
     pub(crate) fn open(session: Arc<Session>, device: &DeviceState) -> Result<Self> {
         let _current = device.primary.make_current()?;
-        let gpu = device.counters.gpu(session.cupti, &device.primary)?;
+        let gpu = device.counters.gpu(|| describe(session.cupti, &device.primary))?;
         let mut params = layouts::HostInitialize::new();
         params.profiler_type = RANGE_PROFILER;
         params.chip_name = gpu.chip_name.as_ptr();
@@ -153,4 +154,28 @@ impl Drop for MetricsHost {
         params.host = self.handle;
         let _ = call!(self.cupti(), cuptiProfilerHostDeinitialize, params);
     }
+}
+
+/// What CUPTI reports about a GPU.
+fn describe(cupti: &Cupti, device: &PrimaryContext) -> Result<Gpu> {
+    let availability = availability(cupti, device)?;
+    Ok(Gpu { chip_name: chip_name(cupti, device)?, availability })
+}
+
+fn chip_name(cupti: &Cupti, device: &PrimaryContext) -> Result<CString> {
+    let mut params = layouts::GetChipName::new();
+    params.device_index = usize::try_from(device.ordinal).unwrap_or_default();
+    call!(cupti, cuptiDeviceGetChipName, params)?;
+    Ok(CString::new(text(params.chip_name)).unwrap_or_default())
+}
+
+fn availability(cupti: &Cupti, device: &PrimaryContext) -> Result<Vec<u8>> {
+    let mut params = layouts::GetCounterAvailability::new();
+    params.context = device.context.0.cast();
+    call!(cupti, cuptiProfilerGetCounterAvailability, params)?;
+    let mut image = vec![0; params.image_bytes];
+    params.image = image.as_mut_ptr();
+    call!(cupti, cuptiProfilerGetCounterAvailability, params)?;
+    image.truncate(params.image_bytes);
+    Ok(image)
 }

@@ -9,7 +9,6 @@
 mod host;
 mod layouts;
 mod range;
-mod state;
 
 use std::ffi::{CString, c_char, c_int};
 use std::path::{Path, PathBuf};
@@ -28,7 +27,6 @@ use layouts::Params;
 
 pub(crate) use host::{MetricProperties, MetricType, MetricsHost};
 pub(crate) use range::RangeProfiler;
-pub(crate) use state::CounterState;
 
 /// The first version with the range profiler is 12.6.
 const OLDEST_MAJOR: u32 = 12;

@@ -7,7 +7,7 @@ use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, SectionHeader};
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::compile::architecture::{Architecture, Variant};
+use super::architecture::{Architecture, Variant};
 
 /// Magic number of a fat binary.
 const FATBIN_MAGIC: u32 = 0xba55_ed50;

@@ -14,8 +14,9 @@ use parking_lot::Mutex;
 use runtime_core::backend::c_text;
 use runtime_core::{Error, ErrorKind, Result};
 
+use super::nvrtc;
 use crate::bind::{bind, open_first};
-use crate::{nvrtc, toolkit};
+use crate::toolkit;
 
 /// Names of the library, newest first.
 const LIBRARY_NAMES: &[&str] =

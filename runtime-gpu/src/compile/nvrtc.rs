@@ -17,8 +17,8 @@ use parking_lot::Mutex;
 use runtime_core::backend::{c_text, c_text_at};
 use runtime_core::{Error, ErrorKind, Result};
 
+use super::ptxas_log;
 use crate::bind::{bind, bind_as_in_header, open_first};
-use crate::compile::ptxas_log;
 use crate::toolkit;
 
 /// Names of the library, newest first.
