@@ -43,7 +43,7 @@ pub fn run_per_driver(drivers: &[Driver], trials: impl FnOnce(Driver, &Arguments
 }
 
 /// No test takes this long with one driver.
-const DEADLINE: Duration = Duration::from_secs(300);
+const DEADLINE: Duration = Duration::from_secs(1800);
 
 /// Whether this program succeeds on one driver, without an Oclgrind report. The child inherits the output streams.
 fn succeeds_on(driver: Driver, icd_folder: &IcdFolder) -> Result<bool, String> {

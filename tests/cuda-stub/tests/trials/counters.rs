@@ -11,7 +11,7 @@ use libtest_mimic::{Failed, Trial};
 use runtime_core::{Error, Runtime, abi};
 
 /// Longer than any case takes.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The CUPTI of a case.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use libtest_mimic::{Failed, Trial};
 use runtime_core::{Arg, CodeFormat, CommonRuntime, Error, ErrorKind, Geometry, ModuleSource, Runtime};
 
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(120);
 /// Names the case that a child process runs.
 const CASE: &str = "LOAD_ERROR_CASE";
 /// Text with a kernel of the stub, whose compilers take any text.

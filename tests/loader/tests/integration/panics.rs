@@ -10,7 +10,7 @@ use runtime_core::{
 use crate::fixture::{built, load};
 
 /// Longer than any step of these tests takes.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Functions without a status: their panics are only logged.
 const SILENT: [&str; 7] =
