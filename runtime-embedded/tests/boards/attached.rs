@@ -267,13 +267,21 @@ fn a_running_server_is_used(port: u16) {
     assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::Unavailable), "{error}");
 }
 
+/// Whether a process listens on a Unix socket. It exists a moment earlier, and then refuses connections.
+fn listens(socket: &Path) -> bool {
+    const LISTENING: &str = "00010000";
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
+    let path = socket.to_str().unwrap();
+    sockets.lines().any(|line| line.ends_with(path) && line.split_whitespace().nth(3) == Some(LISTENING))
+}
+
 fn a_board_that_runs_its_image_is_used(folder: &Path) {
     let image = prebuilt(STAND_IN, ENTRY, Link::Uart);
     let (file, socket) = (folder.join("line.elf"), folder.join("line"));
     std::fs::write(&file, &image).unwrap();
     let serial = format!("unix:{},server=on,wait=off", socket.display());
     let machine = Machine::start(&["-serial", &serial, "-kernel", &file.display().to_string()]);
-    wait_until("QEMU listens", || socket.exists());
+    wait_until("QEMU listens", || listens(&socket));
     let board = Board::open("line", Link::Uart).unwrap();
     let image = elf(image);
     assert_eq!(add(&board, |args| board.embedded().flash(&image, args)).unwrap(), 42);
