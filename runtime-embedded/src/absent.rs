@@ -10,7 +10,7 @@ use runtime_core::backend::{
 };
 use runtime_core::{Error, Result};
 
-/// A buffer, module, kernel or queue, of which there are none.
+/// Stands in for the buffers, modules, kernels and queues that these devices do not have; it has no values.
 #[derive(Debug)]
 pub struct Absent(Infallible);
 

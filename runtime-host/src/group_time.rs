@@ -1,4 +1,4 @@
-//! How long a function takes for one work-group, as far as its last run tells.
+//! How long a function takes for one work-group, estimated from its last run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

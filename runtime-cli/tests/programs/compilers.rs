@@ -1,7 +1,7 @@
 //! C compilers that print without end, and that hang.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::lures::write_program;
@@ -65,36 +65,31 @@ fn ends_with_the_command(signal: &str) {
     let script = "cd \"$(dirname \"$0\")\"; (sleep 1000 & echo $! > orphan.new)\n\
                   mv orphan.new orphan; echo $$ > id.new; mv id.new id; sleep 1000";
     let mut command = compile(folder.path(), script).spawn().unwrap();
-    let ids = ["id", "orphan"]
-        .map(|name| wait_for(&mut command, || std::fs::read_to_string(folder.path().join(name)).ok()));
+    let ids = ["id", "orphan"].map(|name| {
+        poll("the compiler has not started", || {
+            let id = std::fs::read_to_string(folder.path().join(name)).ok();
+            let ended = command.try_wait().unwrap();
+            assert!(id.is_some() || ended.is_none(), "{ended:?}");
+            id
+        })
+    });
     let sent = Command::new("kill").args([signal, &command.id().to_string()]).status().unwrap();
     assert!(sent.success());
-    let started = Instant::now();
-    let status = loop {
-        match command.try_wait().unwrap() {
-            Some(status) => break status,
-            None => assert!(started.elapsed() < DEADLINE, "{signal}: the command goes on"),
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
+    let status = poll(&format!("{signal}: the command goes on"), || command.try_wait().unwrap());
     assert!(!status.success());
     for id in ids {
-        let started = Instant::now();
-        while is_running(id.trim()) {
-            assert!(started.elapsed() < DEADLINE, "{signal}: process {id} is left");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        poll(&format!("{signal}: process {id} is left"), || (!is_running(id.trim())).then_some(()));
     }
 }
 
-fn wait_for<T>(command: &mut Child, ready: impl Fn() -> Option<T>) -> T {
+/// Waits for a value.
+fn poll<T>(failure: &str, mut value: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
-        if let Some(value) = ready() {
+        if let Some(value) = value() {
             return value;
         }
-        let ended = command.try_wait().unwrap();
-        assert!(ended.is_none() && started.elapsed() < DEADLINE, "{ended:?}");
+        assert!(started.elapsed() < DEADLINE, "{failure}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-/// A device's features, of which those are enabled that kernels can use.
+/// The features of a device, limited to those that kernels can use when they are enabled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EnabledFeatures {
     core: vk::PhysicalDeviceFeatures,
