@@ -198,7 +198,8 @@
 //! - [`Host::import`] and [`import_dlpack`](CommonRuntime#method.import_dlpack), which trust a pointer;
 //! - [`Queue::launch_untracked`];
 //! - whatever brings in code that core then loads or calls: [`RuntimeBuilder::library`],
-//!   [`RuntimeBuilder::directory`], and implementing [`Backend`](backend::Backend) or [`Lowering`].
+//!   [`RuntimeBuilder::directory`], and implementing [`Backend`](backend::Backend) or
+//!   [`Lowering`](lowering::Lowering).
 //!
 //! Everything else is safe. The arguments of a launch (number, kind, element type and device) and its geometry
 //! are checked before anything is submitted, as far as the code declares them.
@@ -207,17 +208,16 @@
 //! their lowering once ([`RuntimeBuilder::with_lowering`], with `runtime_kernel::wgsl()`); loading one is then the
 //! same call as loading anything else, on every device.
 //!
-//! **Code is compiled once.** Where the backend gives out compiled code, a load takes it from the [`CodeCache`] on disk, which
-//! is checked on every read, or compiles it and keeps it there. Code that the device has loaded already is shared
+//! **Code is compiled once.** Where the backend gives out compiled code, a load takes it from the
+//! [code cache](cache) on disk, which is checked on every read, or compiles it and keeps it there. Code that the device has loaded already is shared
 //! ([`ModuleSource::unshared`] loads it again). [`CommonRuntime::compile`] compiles without loading, and
 //! [`Runtime::compile`] without a device, for an architecture such as `cuda:sm_90`. [`RuntimeBuilder::on_load`] tells where
 //! code came from, and how long each stage took.
 //!
 //! # Timing
 //!
-//! [`CommonRuntime::evaluate`] runs an [`Evaluation`]: is the kernel correct, how fast is it, by which clock,
-//! and how certain is that? One timing loop serves all devices; see [`Evaluation`], [`Timing`] and
-//! [`Measurement`].
+//! [`CommonRuntime::evaluate`] runs an [`Evaluation`](evaluate::Evaluation): is the kernel correct, how fast is it, by
+//! which clock, and how certain is that? One timing loop serves all devices; see [`evaluate`].
 //!
 //! # Errors
 //!
@@ -263,15 +263,28 @@
 //! A new backend is a set of traits and one macro line: see [`backend`]. To write one in C or another language,
 //! see [`abi`].
 //!
+//! # Modules
+//!
+//! The root of the crate has what a first program needs. The rest lies in modules:
+//!
+//! | module | for |
+//! | --- | --- |
+//! | [`tensor`], [`queue`], [`graph`], [`device`], [`code`] | what the methods of a [`Tensor`], [`Queue`], … take and return |
+//! | [`evaluate`] | checking and timing kernels |
+//! | [`dispatch`] | kernels that are compiled for the types of their arguments when they are called |
+//! | [`fusion`] | several launches as one kernel |
+//! | [`cache`] | compiled code on disk |
+//! | [`lowering`] | authors of lowerings of portable code |
+//! | [`backend`], [`abi`] | authors of backends |
+//!
 //! # Environment
 //!
 //! | variable | effect |
 //! | --- | --- |
 //! | `RUNTIME_BACKENDS` | libraries and directories to use instead of all others |
 //! | `RUNTIME_BACKEND_PATH` | directories to search first |
-//! | `RUNTIME_FUSION` | `off`: a [`Fuser`] submits everything as it is |
-//!
-//! | `RUNTIME_CACHE` and others | where compiled code is kept; see [`CodeCache`] |
+//! | `RUNTIME_FUSION` | `off`: a [`Fuser`](fusion::Fuser) submits everything as it is |
+//! | `RUNTIME_CACHE` and others | where compiled code is kept; see [`cache`] |
 //!
 //! The first two are lists like `PATH`, of absolute paths. All are ignored in a process with raised privileges. Core also
 //! reads `HOME` and `XDG_CACHE_HOME`. It logs through `tracing`; log records of backends have the target
@@ -282,25 +295,26 @@
 pub mod abi;
 mod atomic_file;
 pub mod backend;
-mod cache;
-mod code;
-mod device;
-mod dispatch;
+pub mod cache;
+pub mod code;
+pub mod device;
+pub mod dispatch;
 mod error;
-mod evaluate;
-mod fusion;
+pub mod evaluate;
+pub mod fusion;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
-mod graph;
+pub mod graph;
+pub mod lowering;
 mod memory;
 mod model;
 mod platform;
 mod plugin;
 mod process;
-mod queue;
+pub mod queue;
 mod runtime;
-mod tensor;
+pub mod tensor;
 mod timeline;
 
 /// The crate of the element types `f16` and `bf16`.
@@ -308,68 +322,30 @@ pub use half;
 /// The crate of the element types `Complex<f32>` and `Complex<f64>`.
 pub use num_complex;
 
-pub use atomic_file::AtomicFile;
-pub use cache::{
-    CacheAccess, CacheEntryInfo, CacheOptions, CacheUsage, CodeCache, DamagedEntry, DumpOptions, DumpStage,
-    LoadTotals, PruneOptions, SharedStore, StageTotals, VerifyReport, parse_byte_count,
-};
 pub use code::arg::Arg;
-pub use code::argument_tuples::{ArgList, Arguments, IntoArg, read, read_write, write};
+pub use code::argument_tuples::{read, read_write, write};
 pub use code::kernel::Kernel;
-pub use code::layout::{TensorLayout, layout};
 pub use code::module::Module;
-pub use code::record::Record;
-pub use code::scalar::Scalar;
 pub use code::source::ModuleSource;
 pub use device::accelerator::AcceleratorDevice;
 pub use device::common_runtime::CommonRuntime;
-pub use device::counters::CounterSet;
 pub use device::embedded::EmbeddedDevice;
 pub use device::host::Host;
 pub use device::methods::Device;
-pub use dispatch::{
-    ArgType, Dispatch, Dispatcher, DispatcherBuilder, Domain, Extents, NdRange, Overload, Range,
-};
 pub use error::{Error, ErrorKind, Result};
-pub use evaluate::*;
-pub use fusion::Fuser;
-pub use fusion::options::FusionOptions;
-pub use fusion::report::{FusionDetails, FusionReport, ReportedKernel};
 pub use graph::Graph;
 pub use graph::executable::ExecutableGraph;
-pub use graph::recorder::{Recorder, Recording};
-pub use model::access::{Access, ArgKind};
+pub use model::access::Access;
 pub use model::code_format::CodeFormat;
-pub use model::code_load::{CodeLoad, CodeOrigin};
-pub use model::compiled::{Compiled, CompiledCode, Fit};
-pub use model::counters::{CounterInfo, CounterReading};
-pub use model::device_info::{
-    Capabilities, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, MemoryUsage, Telemetry,
-};
+pub use model::device_info::{DeviceId, DeviceInfo, DeviceKind};
 pub use model::dtype::{DType, DTypeClass, Element};
-pub use model::fusion::{
-    FusedArg, FusedCode, FusionArg, FusionLaunch, FusionPlan, FusionRequest, FusionTensor, PlannedKernel,
-    Promotion, Seam,
-};
-pub use model::geometry::{Dim3, Geometry, LaunchConfig, Occupancy, ParallelRange};
-pub use model::kernel_info::{ImageSizes, KernelInfo, Param, Register, RunReport};
-pub use model::lowering::{Coarsening, Lowered, LoweredKernel, LoweredParam, Lowering};
-pub use model::options::{OptionScope, OptionSpec, OptionValue, Options, did_you_mean};
+pub use model::geometry::{Dim3, Geometry, LaunchConfig};
+pub use model::options::{OptionValue, Options};
 pub use model::placement::{Placement, QueueOptions};
-pub use model::portable_source::PortableSource;
-pub use model::signature::{ElementType, SignatureKind, SignatureParam};
-pub use model::throttle_reasons::ThrottleReasons;
-pub use plugin::convert;
-pub use plugin::load_report::{LoadOutcome, LoadReport, LoadStage};
 pub use queue::Queue;
-pub use queue::hold::HeldQueue;
-pub use queue::host_task::HostTaskOutput;
-pub use queue::transfer::Download;
 pub use runtime::{Runtime, RuntimeBuilder, Target};
 pub use tensor::host_array::HostArray;
-pub use tensor::host_view::{HostView, HostViewMut};
-pub use tensor::safetensors::{Safetensors, StoredTensor};
+pub use tensor::safetensors::Safetensors;
 pub use tensor::{Tensor, dlpack};
 pub use timeline::event::Event;
 pub use timeline::event::status::EventStatus;
-pub use timeline::event::times::{EventClock, EventTimes};

@@ -33,11 +33,13 @@ mod tests;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use crate::{CodeLoad, Result, process};
+use crate::model::code_load::CodeLoad;
+use crate::{Result, process};
 use environment::Settings;
 use layers::Layers;
 use totals::ProcessTotals;
 
+pub use crate::atomic_file::AtomicFile;
 pub(crate) use code::{CacheOutcome, CachedCode};
 pub(crate) use encoding::{Relied, decode_plan, encode_plan};
 pub(crate) use key::Key;

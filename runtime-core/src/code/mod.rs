@@ -1,4 +1,4 @@
-//! Code: sources, loaded modules and kernels, launch arguments, and the lowering of portable code.
+//! Code: what describes [modules](crate::Module) and [kernels](crate::Kernel), and the arguments of launches.
 
 pub(crate) mod arg;
 pub(crate) mod argument_tuples;
@@ -17,3 +17,13 @@ pub(crate) mod registers;
 pub(crate) mod return_type;
 pub(crate) mod scalar;
 pub(crate) mod source;
+
+pub use crate::model::access::ArgKind;
+pub use crate::model::code_load::{CodeLoad, CodeOrigin};
+pub use crate::model::compiled::{Compiled, CompiledCode, Fit};
+pub use crate::model::geometry::{Occupancy, ParallelRange};
+pub use crate::model::kernel_info::{ImageSizes, KernelInfo, Param, Register, RunReport};
+pub use argument_tuples::{ArgList, Arguments, IntoArg};
+pub use layout::{TensorLayout, layout};
+pub use record::Record;
+pub use scalar::Scalar;

@@ -1,5 +1,6 @@
 //! Accelerators: devices with memory of their own, explicit transfers, queues and peers.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::Result;
@@ -15,6 +16,15 @@ pub struct AcceleratorDevice(pub(crate) Arc<OpenDevice>);
 impl Opened for AcceleratorDevice {
     fn opened(&self) -> Shared<'_> {
         Shared(&self.0)
+    }
+}
+
+/// The methods of every opened device, without an import of the trait.
+impl Deref for AcceleratorDevice {
+    type Target = dyn CommonRuntime;
+
+    fn deref(&self) -> &Self::Target {
+        self
     }
 }
 

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::code::compile;
-use crate::evaluate;
+use crate::evaluate::{self, Evaluation, Measurement};
+use crate::model::compiled::{Compiled, Fit};
+use crate::model::device_info::{MemoryUsage, Telemetry};
 use crate::model::placement::Placement;
+use crate::model::throttle_reasons::ThrottleReasons;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
-    AcceleratorDevice, Compiled, DType, DeviceId, DeviceInfo, EmbeddedDevice, Evaluation, Fit, Host,
-    Measurement, MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor,
-    ThrottleReasons, abi,
+    AcceleratorDevice, DType, DeviceId, DeviceInfo, EmbeddedDevice, Host, Module, ModuleSource, Queue,
+    QueueOptions, Result, Tensor, abi,
 };
 
 pub(crate) mod sealed {
@@ -166,7 +168,7 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
     /// # Errors
     /// Any error of the launches. A wrong result is not an error but part of the measurement.
     async fn evaluate(&self, evaluation: &mut Evaluation<'_>) -> Result<Measurement> {
-        evaluate(self.opened().0, evaluation).await
+        evaluate::evaluate(self.opened().0, evaluation).await
     }
 
     /// This device as [`Host`], if it is one.

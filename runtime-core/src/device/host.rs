@@ -1,5 +1,6 @@
 //! The host CPU as a device.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
@@ -17,6 +18,15 @@ pub struct Host(pub(crate) Arc<OpenDevice>);
 impl Opened for Host {
     fn opened(&self) -> Shared<'_> {
         Shared(&self.0)
+    }
+}
+
+/// The methods of every opened device, without an import of the trait.
+impl Deref for Host {
+    type Target = dyn CommonRuntime;
+
+    fn deref(&self) -> &Self::Target {
+        self
     }
 }
 

@@ -1,4 +1,4 @@
-//! Opened devices: the trait they all implement, and its three kinds.
+//! What opened devices report: capabilities and limits, memory, telemetry, hardware counters.
 
 pub(crate) mod accelerator;
 pub(crate) mod common_runtime;
@@ -7,6 +7,11 @@ pub(crate) mod embedded;
 pub(crate) mod host;
 pub(crate) mod inspection;
 pub(crate) mod methods;
+
+pub use crate::model::counters::{CounterInfo, CounterReading};
+pub use crate::model::device_info::{Capabilities, Limits, MemorySpace, MemoryUsage, Telemetry};
+pub use crate::model::throttle_reasons::ThrottleReasons;
+pub use counters::CounterSet;
 
 use std::sync::Arc;
 

@@ -25,6 +25,7 @@ mod validator;
 use std::fmt;
 use std::sync::Arc;
 
+pub use crate::timeline::event::times::{EventClock, EventTimes};
 pub use arg_location::{DataLocation, EvaluationArg};
 pub use benchmark::Benchmark;
 pub use clock::{Clock, ClockChoice};
@@ -59,7 +60,8 @@ use crate::{DeviceInfo, Error, HostArray, Kernel, LaunchConfig, Queue, QueueOpti
 /// # let add = device.kernel(&unsafe { ModuleSource::native("null", "add_f32") }, "add_f32")?;
 /// # let tokio = tokio::runtime::Builder::new_current_thread().build()?;
 /// # tokio.block_on(async {
-/// use runtime_core::{Arg, Evaluation, Geometry, HostArray, Tensor};
+/// use runtime_core::evaluate::Evaluation;
+/// use runtime_core::{Arg, Geometry, HostArray, Tensor};
 ///
 /// let x = device.tensor([3], &[1f32, 2.0, 3.0])?;
 /// let y = device.zeros::<f32>([3])?;

@@ -1,8 +1,8 @@
 //! Graphs: work recorded once, instantiated once, and replayed many times.
 //!
-//! A [`Recorder`](recorder::Recorder) records launches and derives the dependencies between them, without
+//! A [`Recorder`] records launches and derives the dependencies between them, without
 //! tickets. On a device with native graphs, instantiation builds one from explicit nodes. Elsewhere a replay
-//! submits every node again, and [`ExecutableGraph::is_native`](executable::ExecutableGraph::is_native) is
+//! submits every node again, and [`ExecutableGraph::is_native`](crate::ExecutableGraph::is_native) is
 //! false.
 
 pub(crate) mod executable;
@@ -14,6 +14,8 @@ mod rebind;
 pub(crate) mod recorder;
 mod replay;
 mod update;
+
+pub use recorder::{Recorder, Recording};
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Queues: in-order streams of work on one device.
+//! What the methods of a [`Queue`] return.
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
@@ -14,15 +14,20 @@ pub(crate) mod submit;
 mod timed;
 pub(crate) mod transfer;
 
+pub use hold::HeldQueue;
+pub use host_task::HostTaskOutput;
+pub use transfer::Download;
+
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
-use crate::abi;
 use crate::code::arg::ArgValue;
+use crate::code::argument_tuples::Arguments;
 use crate::code::raw_launch::RawLaunch;
+use crate::model::lowering::LoweredKernel;
 use crate::queue::collect::Collector;
 use crate::queue::submit::{AccessSet, SubmitFlags, Submitted, call_launch};
 use crate::timeline::Timeline;
@@ -30,10 +35,7 @@ use crate::timeline::deferred_free::Resource;
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
 use crate::timeline::virtual_queue::Cause;
-use crate::{
-    Arg, Arguments, DType, Error, Kernel, LaunchConfig, LoweredKernel, Placement, QueueOptions, Result,
-    Tensor,
-};
+use crate::{Arg, DType, Error, Kernel, LaunchConfig, Placement, QueueOptions, Result, Tensor, abi};
 
 /// An in-order stream of work on one device. Queues run concurrently; core orders work that shares a tensor.
 ///

@@ -1,5 +1,4 @@
-//! Tensors: an element type, shape, strides and offset over a shared buffer, or the description of an embedded
-//! tensor.
+//! What the methods of a [`Tensor`] return, and [DLPack](dlpack).
 
 mod contents;
 pub mod dlpack;
@@ -9,6 +8,9 @@ pub(crate) mod layout;
 pub(crate) mod npy;
 pub(crate) mod pieces;
 pub(crate) mod safetensors;
+
+pub use host_view::{HostView, HostViewMut};
+pub use safetensors::StoredTensor;
 
 use std::fmt;
 use std::ops::Range;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runtime_core::{Arg, DType, ErrorKind, HostArray, ModuleSource, Options};
+use runtime_core::{Arg, DType, DeviceKind, ErrorKind, HostArray, ModuleSource, Options};
 
 use super::open;
 
@@ -10,6 +10,7 @@ use super::open;
 fn a_program_is_flashed_run_and_read() {
     let opened = open("null:2", &Options::new());
     let device = opened.as_embedded().unwrap();
+    assert_eq!(device.info().kind, DeviceKind::Embedded); // without an import of `CommonRuntime`
     let x = device.tensor_from_seed(DType::F32, &[3], 7).unwrap();
     let y = device.tensor_from_array(HostArray::from_slice(&[3], &[1f32; 3]).unwrap()).unwrap();
     // SAFETY: the null device's builtins check their arguments.
