@@ -137,6 +137,29 @@ fn objects_dropped_while_in_use_live_until_the_work_has_ended() {
     assert_eq!(result.to_vec::<f32>().unwrap(), [4.0, 6.0]);
 }
 
+#[test]
+fn dropped_memory_is_freed_after_its_last_ticket_and_not_before() {
+    let device = open("null:0", &Options::new());
+    let (queue, other, noop) = (queue(&*device), queue(&*device), kernel(&*device, "noop"));
+    // A submission frees what is no longer used.
+    let free_bytes = || {
+        launch(&other, &noop, &[]).unwrap().wait().unwrap();
+        device.memory_usage("device").unwrap().free_bytes
+    };
+    let before = free_bytes();
+    let x = floats(&*device, &[1.0]);
+    let left = free_bytes();
+    assert!(left < before);
+    launch(&queue, &noop, &[Arg::read(&x)]).unwrap().wait().unwrap();
+    let held = queue.hold().unwrap();
+    let event = launch(&queue, &noop, &[Arg::read(&x)]).unwrap();
+    drop(x);
+    assert_eq!(free_bytes(), left, "the ticket before the last one has ended");
+    assert!(held.resume().unwrap());
+    event.wait().unwrap();
+    assert_eq!(free_bytes(), before);
+}
+
 fn bytes_of(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
