@@ -110,6 +110,13 @@ fn only_tickets_that_may_be_waited_for_are_signaled() {
         drop(event);
     };
     assert_eq!(signals(&waited) - own, 1, "once");
+    let marked = || {
+        drop(run());
+        let mark = queue.barrier(&[]).unwrap();
+        run();
+        drop(mark);
+    };
+    assert_eq!(signals(&marked) - own, 1, "the first event was dropped, but not the second one");
     other.wait_for(&run()).unwrap();
     assert_eq!(signals(&|| (0..3).for_each(|_| drop(run()))), 4, "another queue waits on this one");
 }
