@@ -185,6 +185,15 @@ mod tests {
     }
 
     #[test]
+    fn the_farther_end_of_the_interval_is_the_uncertainty() {
+        let uncertainty = |samples: [f64; 6]| Statistics::of(&samples).unwrap().median_uncertainty();
+        assert_eq!(uncertainty([1.0, 5.0, 5.0, 5.0, 5.0, 6.0]), Some(0.8));
+        assert_eq!(uncertainty([4.0, 5.0, 5.0, 5.0, 5.0, 9.0]), Some(0.8));
+        assert_eq!(uncertainty([0.0; 6]), None, "no measurable time");
+        assert_eq!(Statistics::of(&[1.0; 5]).unwrap().median_uncertainty(), None, "no interval");
+    }
+
+    #[test]
     fn percentiles_interpolate() {
         let sorted = [10.0, 20.0, 40.0];
         for (percent, expected) in

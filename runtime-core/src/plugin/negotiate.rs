@@ -214,8 +214,13 @@ mod tests {
             assert!(reason(&raw const wrong).contains(&expected), "{major}");
         }
         wrong = table(std::ptr::null());
-        wrong.header.struct_size = end_of!(BackendTable, name);
-        assert!(reason(&raw const wrong).contains("no name"));
+        for struct_size in [end_of!(BackendTable, name), end_of!(BackendTable, version) - 1] {
+            wrong.header.struct_size = struct_size;
+            assert!(reason(&raw const wrong).contains("no name"), "{struct_size}");
+        }
+        wrong.header.struct_size = end_of!(BackendTable, version);
+        // SAFETY: a table of this frame.
+        assert!(unsafe { negotiate(&raw const wrong) }.is_ok(), "it lacks only functions");
     }
 
     #[test]

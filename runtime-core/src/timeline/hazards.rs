@@ -225,6 +225,7 @@ mod tests {
         hazards.record(Access::Write, by(1, 10));
         assert_eq!(before(&hazards, Access::Read, 1), (10, vec![]), "read after write, same queue");
         assert_eq!(before(&hazards, Access::Read, 2), (0, vec![(1, 10, true)]), "read after write");
+        hazards.record(Access::Read, by(2, 4));
         hazards.record(Access::Read, by(2, 5));
         assert_eq!(
             before(&hazards, Access::Write, 3),
@@ -244,6 +245,7 @@ mod tests {
             hazards.record(Access::Read, by(queue, queue * 10));
         }
         assert_eq!(before(&hazards, Access::Read, most), (0, vec![]), "a known reader displaces no other");
+        assert_eq!(before(&hazards, Access::Read, HOST), (0, vec![]), "the program is not recorded");
         assert_eq!(before(&hazards, Access::Read, most + 1), (0, vec![(1, 10, false)]));
         hazards.record(Access::Read, by(most + 1, 50));
         assert!(hazards.uses().map(|u| u.queue).eq(2..=most + 1));

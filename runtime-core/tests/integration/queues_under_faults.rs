@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtime_core::{
     Arg, CommonRuntime, DType, ErrorKind, Geometry, Kernel, ModuleSource, Options, Placement, Queue, Runtime,
@@ -180,6 +180,31 @@ fn a_tensor_frozen_meanwhile_is_not_written() {
             assert!(!writer.join().unwrap(), "it was written after it had been frozen");
         });
     }
+}
+
+#[test]
+fn a_tensor_frozen_while_a_launch_waits_is_not_written() {
+    // On a busy machine, this thread may come after the work that the launch waits for.
+    for delay_us in [100_000, 1_000_000, 10_000_000] {
+        // This device cannot wait for other queues: the thread does, and then tries again.
+        let device = runtime().open_with("null:0.1", &delayed(delay_us)).unwrap();
+        let (reader, writer, noop) = (queue(&device), queue(&device), kernel(&device, "noop"));
+        let (x, began) = (tensor(&device, "device"), Instant::now());
+        reader.launch(&noop, Geometry::single(), &[Arg::read(&x)]).unwrap();
+        let (in_time, outcome) = std::thread::scope(|scope| {
+            let launch = spawn_until_asleep(scope, || {
+                writer.launch(&noop, Geometry::single(), &[Arg::write(&x)]).map(drop)
+            });
+            x.freeze().unwrap();
+            let in_time = began.elapsed() < Duration::from_micros(delay_us.cast_unsigned());
+            (in_time, launch.join().unwrap())
+        });
+        if in_time {
+            let error = outcome.unwrap_err();
+            return assert!(error.to_string().contains("a frozen tensor cannot be written"), "{error}");
+        }
+    }
+    panic!("the tensor was never frozen in time");
 }
 
 #[test]

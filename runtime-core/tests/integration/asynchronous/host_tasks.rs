@@ -242,7 +242,8 @@ fn a_task_may_drop_the_last_of_its_device() {
     let late = scene.slow();
     send.send((scene, queue)).unwrap();
     task.wait().unwrap();
-    assert!(late.is_done().unwrap());
+    // If the thread that wakes futures has just looked, the last drop is its own, a moment later.
+    late.wait_timeout(LONG).unwrap();
     drop::<Arc<Mutex<Option<()>>>>(owned);
 }
 

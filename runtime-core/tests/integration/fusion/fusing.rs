@@ -1,7 +1,7 @@
 //! What is fused, and how the rest is submitted.
 
 use runtime_core::fusion::FusionOptions;
-use runtime_core::{ErrorKind, Event, QueueOptions, read, read_write, write};
+use runtime_core::{ErrorKind, Event, Options, QueueOptions, read, read_write, write};
 
 use super::{Scene, in_time};
 
@@ -49,6 +49,25 @@ fn three_kernels_and_a_rest() {
         );
         assert_eq!(queue.submitted(), 2);
         assert_eq!(x.to_vec::<f32>().unwrap(), [2.0, 4.0]);
+    });
+}
+
+#[test]
+fn what_is_not_fused_runs_in_the_order_of_the_list() {
+    in_time(|| {
+        let scene = Scene::with(&Options::new().with("reorders", true));
+        let queue = scene.queue();
+        let (x, y) = (scene.tensor(&[1.0, 2.0]), scene.empty());
+        let fuser = scene.fuser(&queue);
+        scene.scale(fuser.queue(), &x, 3.0);
+        scene.copy(fuser.queue(), &x, &y);
+        scene.scale(fuser.queue(), &x, 2.0);
+        fuser.complete().unwrap();
+        assert_eq!(queue.submitted(), 3, "each is submitted");
+        assert_eq!(
+            (x.to_vec::<f32>().unwrap(), y.to_vec::<f32>().unwrap()),
+            (vec![6.0, 12.0], vec![3.0, 6.0])
+        );
     });
 }
 

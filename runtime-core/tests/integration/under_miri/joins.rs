@@ -86,6 +86,53 @@ fn the_calling_thread_waits_for_queues_that_cannot() {
 }
 
 #[test]
+fn a_wait_of_the_calling_thread_returns_the_failure() {
+    let device = open(WAITLESS, &Options::new());
+    let fail = kernel(&*device, "fail");
+    let (broken, other) = (queue(&*device), queue(&*device));
+    // It has already failed, but has not been polled.
+    let origin = launch(&broken, &fail, &[]).unwrap();
+    assert_eq!(other.wait_for(&origin).unwrap_err().kind(), ErrorKind::Failed);
+    assert_eq!(waits(&*device, &other), 0);
+}
+
+#[test]
+fn work_waits_for_the_latest_of_two_tickets_of_a_queue() {
+    let device = open("null:0", &Options::new());
+    let (add, scale, spin) =
+        (kernel(&*device, "add_f32"), kernel(&*device, "scale_f32"), kernel(&*device, "spin"));
+    let (first, second) = (queue(&*device), queue(&*device));
+    let (x, y) = (floats(&*device, &[1.0]), floats(&*device, &[1.0]));
+    // Their order in memory, in which dependencies are found, is not known.
+    for (early, late) in [(&x, &y), (&y, &x)] {
+        [&x, &y].iter().for_each(|tensor| tensor.write(&[1f32]).unwrap());
+        let sum = floats(&*device, &[0.0]);
+        launch(&first, &scale, &[Arg::read_write(early), Arg::scalar(2f32)]).unwrap();
+        launch(&first, &spin, &[Arg::scalar(BUSY_US)]).unwrap();
+        launch(&first, &scale, &[Arg::read_write(late), Arg::scalar(2f32)]).unwrap();
+        launch(&second, &add, &[Arg::read(&x), Arg::read(&y), Arg::write(&sum)]).unwrap();
+        assert_eq!(sum.to_vec::<f32>().unwrap(), [4.0]);
+    }
+}
+
+#[test]
+fn a_later_wait_for_the_order_keeps_the_failure_of_an_earlier_one() {
+    let device = open("null:0", &Options::new());
+    let (fail, noop) = (kernel(&*device, "fail"), kernel(&*device, "noop"));
+    let (x, y) = (floats(&*device, &[1.0]), floats(&*device, &[1.0]));
+    // Their order in memory, in which dependencies are found, is not known.
+    for (written, read) in [(&x, &y), (&y, &x)] {
+        let (broken, other) = (queue(&*device), queue(&*device));
+        // Both have already ended, but have not been polled.
+        launch(&broken, &fail, &[Arg::write(written)]).unwrap();
+        launch(&broken, &noop, &[Arg::read(read)]).unwrap();
+        let event = launch(&other, &noop, &[Arg::read(written), Arg::write(read)]).unwrap();
+        assert_eq!(event.wait().unwrap_err().kind(), ErrorKind::Failed);
+        [&x, &y].iter().for_each(|tensor| tensor.write(&[1f32]).unwrap());
+    }
+}
+
+#[test]
 fn devices_wait_for_those_of_their_own_backend_that_can_wait() {
     let here = runtime();
     let device = here.open_with("null:0", &Options::new()).unwrap();

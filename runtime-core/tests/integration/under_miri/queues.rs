@@ -110,6 +110,13 @@ fn only_tickets_that_may_be_waited_for_are_signaled() {
         drop(event);
     };
     assert_eq!(signals(&waited) - own, 1, "once");
+    let marked = || {
+        drop(run());
+        let mark = queue.barrier(&[]).unwrap();
+        run();
+        drop(mark);
+    };
+    assert_eq!(signals(&marked) - own, 1, "the first event was dropped, but not the second one");
     other.wait_for(&run()).unwrap();
     assert_eq!(signals(&|| (0..3).for_each(|_| drop(run()))), 4, "another queue waits on this one");
 }
@@ -135,6 +142,29 @@ fn objects_dropped_while_in_use_live_until_the_work_has_ended() {
         launch(&queue, &add, &[Arg::read(&a), Arg::read(&b), Arg::write(&result)]).unwrap();
     }
     assert_eq!(result.to_vec::<f32>().unwrap(), [4.0, 6.0]);
+}
+
+#[test]
+fn dropped_memory_is_freed_after_its_last_ticket_and_not_before() {
+    let device = open("null:0", &Options::new());
+    let (queue, other, noop) = (queue(&*device), queue(&*device), kernel(&*device, "noop"));
+    // A submission frees what is no longer used.
+    let free_bytes = || {
+        launch(&other, &noop, &[]).unwrap().wait().unwrap();
+        device.memory_usage("device").unwrap().free_bytes
+    };
+    let before = free_bytes();
+    let x = floats(&*device, &[1.0]);
+    let left = free_bytes();
+    assert!(left < before);
+    launch(&queue, &noop, &[Arg::read(&x)]).unwrap().wait().unwrap();
+    let held = queue.hold().unwrap();
+    let event = launch(&queue, &noop, &[Arg::read(&x)]).unwrap();
+    drop(x);
+    assert_eq!(free_bytes(), left, "the ticket before the last one has ended");
+    assert!(held.resume().unwrap());
+    event.wait().unwrap();
+    assert_eq!(free_bytes(), before);
 }
 
 fn bytes_of(values: &[f32]) -> Vec<u8> {

@@ -198,6 +198,41 @@ fn a_launch_that_satisfies_its_preconditions_runs_the_unchecked_variant() {
     }
 }
 
+/// A launch of any size may have such scalars: what wraps may be below every limit.
+#[test]
+fn sums_and_products_that_wrap_fail_the_precondition() {
+    let code = "struct S { m: u32, k: u32 }
+        var<immediate> s: S;
+        @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(8, 8) fn main(@builtin(local_invocation_id) l: vec3u) {
+            if l.y < s.m && l.x < s.k { y[l.y * s.k + l.x] = 1u; }
+            if l.x < s.m { y[s.k + l.x] = 1u; }
+        }";
+    let program = Program::parse(code, "", &Specialisation::default()).unwrap();
+    let text = text(&program.with(with_checks(&program, Checks::Bounded).unwrap()).unwrap());
+    for part in
+        ["t2 < t1 ? 4294967295u : t2;", "? t4 * t5 : 4294967295u;", "t3 < 4294967295u", "t6 < 4294967295u"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn every_index_of_a_chain_is_checked() {
+    let code = "@group(0) @binding(0) var<storage, read_write> y: array<array<u32, 4>>;
+        @group(0) @binding(1) var<storage, read> at: array<u32, 3>;
+        @compute @workgroup_size(1) fn main() { y[at[0]][at[1]] = at[2]; }";
+    let program = Program::parse(code, "", &Specialisation::default()).unwrap();
+    let in_module = text(&program.with(with_checks(&program, Checks::BoundedOnce).unwrap()).unwrap());
+    let printed = program.c(Dialect::OpenCl, Checks::BoundedOnce).unwrap().text;
+    let (_, printed) = printed.split_once("__kernel").unwrap();
+    for text in [&*in_module, printed] {
+        for check in [" < y_length", " < 4u"] {
+            assert!(text.contains(check), "{check}: {text}");
+        }
+    }
+}
+
 /// An index that wraps around passes its check, and a driver may compute its address in more bits.
 #[test]
 fn checked_indices_into_private_variables_are_also_clamped() {
