@@ -81,7 +81,11 @@ const MODULES: [Module; 9] = [
     Module {
         name: "timeline",
         package: "runtime-core",
-        files: &["runtime-core/src/timeline/mod.rs"],
+        files: &[
+            "runtime-core/src/timeline/mod.rs",
+            "runtime-core/src/timeline/edges.rs",
+            "runtime-core/src/timeline/wait.rs",
+        ],
         runs: CORE,
     },
     Module {

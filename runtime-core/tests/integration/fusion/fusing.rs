@@ -179,7 +179,7 @@ fn repeated_in_a_loop() {
 #[test]
 fn sync_two_queues_requirement_and_event_dependency() {
     in_time(|| {
-        let scene = Scene::with(&runtime_core::Options::new().with("out_of_order", true));
+        let scene = Scene::with(&Options::new().with("out_of_order", true));
         let (queue, other) = (scene.queue(), scene.queue());
         let (a, between, out) = (scene.tensor(&[1.0, 2.0]), scene.empty(), scene.empty());
         scene.scale(&other, &a, 3.0);
@@ -245,7 +245,7 @@ fn fusers_do_not_nest() {
 #[test]
 fn a_switch_turns_fusion_off() {
     in_time(|| {
-        let scene = Scene::on("null:0", &runtime_core::Options::new(), false);
+        let scene = Scene::on("null:0", &Options::new(), false);
         let queue = scene.queue();
         let x = scene.tensor(&[1.0]);
         let fuser = queue.fuser(&FusionOptions::new().require(true)).unwrap();
@@ -261,7 +261,7 @@ fn a_switch_turns_fusion_off() {
 #[test]
 fn a_held_event_is_signaled_as_on_any_queue() {
     in_time(|| {
-        let scene = Scene::with(&runtime_core::Options::new().with("needs_signals", true));
+        let scene = Scene::with(&Options::new().with("needs_signals", true));
         let queue = scene.device.open_queue(&QueueOptions::default()).unwrap();
         let (x, y) = (scene.tensor(&[1.0]), scene.tensor(&[1.0]));
         let fuser = scene.fuser(&queue);
