@@ -23,7 +23,6 @@ pub(crate) mod text_edits;
 pub(crate) mod textures;
 pub(crate) mod tokens;
 pub(crate) mod type_parameters;
-pub(crate) mod typed_half_bitcasts;
 
 use naga::front::wgsl;
 use naga::valid::{
