@@ -15,6 +15,7 @@ use super::diagnostics::place;
 use super::tokens::{Token, tokens};
 use crate::interface::Override;
 use crate::ir::Value;
+use crate::ir::declare::scalar_name;
 use crate::ir::operands::{is_result, operands};
 
 /// Values for a kernel's `override` constants, and its element types.
@@ -331,21 +332,6 @@ fn literal(scalar: Scalar, text: &str) -> Option<String> {
 fn type_name(module: &Module, constant: &naga::Override) -> &'static str {
     match module.types[constant.ty].inner {
         TypeInner::Scalar(scalar) => scalar_name(scalar),
-        _ => "unknown",
-    }
-}
-
-/// WGSL's name of a scalar type.
-pub(crate) const fn scalar_name(scalar: Scalar) -> &'static str {
-    match (scalar.kind, scalar.width) {
-        (ScalarKind::Bool, _) => "bool",
-        (ScalarKind::Sint, 4) => "i32",
-        (ScalarKind::Uint, 4) => "u32",
-        (ScalarKind::Float, 4) => "f32",
-        (ScalarKind::Float, 2) => "f16",
-        (ScalarKind::Float, 8) => "f64",
-        (ScalarKind::Sint, 8) => "i64",
-        (ScalarKind::Uint, 8) => "u64",
         _ => "unknown",
     }
 }

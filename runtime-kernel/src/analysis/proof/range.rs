@@ -11,7 +11,7 @@ use super::constant::literal;
 use super::operation::of_binary;
 use super::{FunctionContext, call};
 use crate::ir::operands::operands;
-use crate::ir::variables::loaded;
+use crate::ir::variables::{self, loaded};
 use crate::ir::{Global, Local, Value};
 
 /// An element of an array, a matrix or a vector.
@@ -118,14 +118,8 @@ fn is_length(context: FunctionContext<'_>, expression: Value, variable: Global) 
 }
 
 /// The global variable that an access chain starts from.
-pub(crate) fn root(context: FunctionContext<'_>, mut pointer: Value) -> Option<Global> {
-    loop {
-        match context.function.expressions[pointer] {
-            Expression::GlobalVariable(variable) => return Some(variable),
-            Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => pointer = base,
-            _ => return None,
-        }
-    }
+pub(crate) fn root(context: FunctionContext<'_>, pointer: Value) -> Option<Global> {
+    variables::root(context.function, pointer).global()
 }
 
 /// Whether an expression depends, or may depend, on a variable.

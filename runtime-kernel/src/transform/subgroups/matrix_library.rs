@@ -8,7 +8,7 @@ use naga::{CooperativeRole, Scalar, Span};
 use super::arrays::{Array, name_of};
 use super::library::{ITEM, Library};
 use crate::ir::cooperative::{EXTENT, MAX_STRIDE, Matrix};
-use crate::parse::specialise::scalar_name;
+use crate::ir::declare::scalar_name;
 
 /// The vectors of a matrix in work-group memory.
 const VECTORS: u32 = EXTENT * EXTENT / 4;

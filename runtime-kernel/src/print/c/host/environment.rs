@@ -54,8 +54,6 @@ pub(super) struct HostEnvironment {
     pub(super) assumed: AssumedFacts,
 }
 
-impl HostEnvironment {}
-
 impl LaneArrays {
     /// The expression that reads one invocation's value.
     pub(super) fn read(&self, lane: &str) -> String {

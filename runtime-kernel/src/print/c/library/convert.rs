@@ -4,8 +4,8 @@ use naga::proc::min_max_float_representable_by;
 use naga::{Literal, Scalar, ScalarKind, Span};
 use runtime_core::Result;
 
+use crate::ir::declare::scalar_name;
 use crate::print::c::form::{Form, level};
-use crate::print::c::type_names::scalar_name;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 

@@ -3,40 +3,26 @@
 use naga::Scalar;
 use runtime_core::Result;
 
-use crate::print::c::type_names::scalar_name;
+use crate::ir::declare::scalar_name;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 
-/// WGSL's name, the name in C and OpenCL C, the number of operands.
-const NATIVE: &[(&str, &str, usize)] = &[
+/// Functions of one operand with the same name in WGSL, C and OpenCL C.
+const SAME: [&str; 20] = [
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "exp", "exp2", "floor", "log",
+    "log2", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+];
+
+/// Others: WGSL's name, the name in C and OpenCL C, the number of operands.
+const NATIVE: [(&str, &str, usize); 9] = [
     ("abs", "fabs", 1),
-    ("acos", "acos", 1),
-    ("acosh", "acosh", 1),
-    ("asin", "asin", 1),
-    ("asinh", "asinh", 1),
-    ("atan", "atan", 1),
     ("atan2", "atan2", 2),
-    ("atanh", "atanh", 1),
-    ("ceil", "ceil", 1),
-    ("cos", "cos", 1),
-    ("cosh", "cosh", 1),
-    ("exp", "exp", 1),
-    ("exp2", "exp2", 1),
-    ("floor", "floor", 1),
     ("inverseSqrt", "rsqrt", 1),
-    ("log", "log", 1),
-    ("log2", "log2", 1),
     ("max", "fmax", 2),
     ("min", "fmin", 2),
     ("pow", "pow", 2),
     ("rem", "fmod", 2),
     ("round", "rint", 1),
-    ("sin", "sin", 1),
-    ("sinh", "sinh", 1),
-    ("sqrt", "sqrt", 1),
-    ("tan", "tan", 1),
-    ("tanh", "tanh", 1),
-    ("trunc", "trunc", 1),
     ("fma", "fma", 3),
 ];
 
@@ -101,18 +87,16 @@ impl Writer<'_> {
     }
 
     fn native_float(&self, operation: &str, name: &str, scalar: Scalar) -> Result<String> {
-        let Some((_, native, count)) = NATIVE.iter().find(|native| native.0 == operation) else {
-            return Err(self.unsupported(&format!("{operation} of a float"), naga::Span::UNDEFINED));
+        let (native, count) = match NATIVE.iter().find(|native| native.0 == operation) {
+            Some(&(_, native, count)) => (native, count),
+            None if SAME.contains(&operation) => (operation, 1),
+            None => return Err(self.unsupported(&format!("{operation} of a float"), naga::Span::UNDEFINED)),
         };
-        let (before, after) = match self.dialect {
-            Dialect::OpenCl => ("", ""),
-            Dialect::Cuda => ("", if scalar.width == 4 { "f" } else { "" }),
-            Dialect::Host => ("__builtin_", if scalar.width == 4 { "f" } else { "" }),
-        };
-        let operands = &NAMES[..*count];
+        let native = self.dialect.float_function(native, scalar);
+        let operands = &NAMES[..count];
         let parameters: Vec<_> = operands.iter().map(|operand| format!("$T {operand}")).collect();
         let (parameters, operands) = (parameters.join(", "), operands.join(", "));
-        let text = format!("$T $N({parameters}) {{ return {before}{native}{after}({operands}); }}");
+        let text = format!("$T $N({parameters}) {{ return {native}({operands}); }}");
         Ok(self.expand(&text, name, scalar))
     }
 

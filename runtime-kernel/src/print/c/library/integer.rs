@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use naga::{Scalar, ScalarKind, Span};
 use runtime_core::Result;
 
-use crate::print::c::type_names::scalar_name;
+use crate::ir::declare::scalar_name;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 

@@ -3,8 +3,9 @@
 use naga::{BinaryOperator, Scalar, SwizzleComponent, TypeInner, VectorSize};
 use runtime_core::Result;
 
+use crate::ir::declare::scalar_name;
 use crate::print::c::form::Form;
-use crate::print::c::type_names::{scalar_name, vector_name};
+use crate::print::c::type_names::vector_name;
 use crate::print::c::types::COMPONENTS;
 use crate::print::c::writer::Writer;
 

@@ -115,10 +115,7 @@ impl Schedule {
             Form::Full => contiguous_loops(context, &uniformity, named),
             Form::Plain => BTreeMap::new(),
         };
-        let uniform_code = match form {
-            Form::Full => UniformCode::new(module, function, &uniformity, &hoisted),
-            Form::Plain => UniformCode::nothing(module, function, &uniformity, &hoisted),
-        };
+        let uniform_code = UniformCode::new(module, function, &uniformity, &hoisted, form == Form::Plain);
         let mut steps = split_into_regions(program, function, &uniform_code, &uses)?;
         let placed = match form {
             Form::Full => placed(context, checks, &steps.ahead),

@@ -16,8 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use naga::{
-    AddressSpace, BinaryOperator as Op, Block, Expression, FastHashMap, ScalarKind, Statement, TypeInner,
-    UnaryOperator,
+    BinaryOperator as Op, Block, Expression, FastHashMap, ScalarKind, Statement, TypeInner, UnaryOperator,
 };
 
 use super::Analysis;
@@ -256,13 +255,8 @@ impl Finder<'_, '_, '_> {
         let (analysis, storage) = (self.analysis, self.analysis.storage);
         if analysis.uniform_code.is_once(value) {
             // Without checks, memory is read only where the program reads it.
-            let memory = match analysis.uses.root(pointer) {
-                Root::Global(variable) => {
-                    matches!(analysis.module.global_variables[variable].space, AddressSpace::Storage { .. })
-                }
-                _ => false,
-            };
-            let checked = !memory || analysis.checks.are_made();
+            let is_buffer = analysis.uses.root(pointer).is_buffer(analysis.module);
+            let checked = !is_buffer || analysis.checks.are_made();
             let safe = checked && !range::is_proven_by_its_place(analysis.context, pointer);
             // An unnamed load names the operands of its index where it is printed.
             return safe && !analysis.uses.is_named(value) && operands_known(self, pointer, known);

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use naga::{AddressSpace, Expression, StorageAccess};
+use naga::Expression;
 
 use super::super::schedule::steps::{Condition, Step};
 use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
 use crate::ir::Value;
+use crate::ir::operands::is_result;
+use crate::ir::variables::{self, Root, root};
 
 /// Names defined so far. The steps are in program order, in which definitions dominate their uses.
 #[derive(Default)]
@@ -102,28 +104,14 @@ fn repeated(
 fn is_fixed(on: &Evaluated<'_, '_>, part: Value) -> bool {
     match on.function.expressions[part] {
         Expression::Load { pointer } => is_read_only(on, pointer),
-        Expression::CallResult(_)
-        | Expression::AtomicResult { .. }
-        | Expression::WorkGroupUniformLoadResult { .. }
-        | Expression::SubgroupBallotResult
-        | Expression::SubgroupOperationResult { .. } => false,
-        _ => true,
+        ref other => !is_result(other),
     }
 }
 
 /// Whether a pointer leads into memory that the kernel cannot write.
-pub(super) fn is_read_only(on: &Evaluated<'_, '_>, mut pointer: Value) -> bool {
-    while let Expression::Access { base, .. } | Expression::AccessIndex { base, .. } =
-        on.function.expressions[pointer]
-    {
-        pointer = base;
-    }
-    match on.function.expressions[pointer] {
-        Expression::GlobalVariable(variable) => match on.module.global_variables[variable].space {
-            AddressSpace::Uniform | AddressSpace::Immediate => true,
-            AddressSpace::Storage { access } => !access.contains(StorageAccess::STORE),
-            _ => false,
-        },
+pub(super) fn is_read_only(on: &Evaluated<'_, '_>, pointer: Value) -> bool {
+    match root(on.function, pointer) {
+        Root::Global(variable) => variables::is_read_only(on.module.global_variables[variable].space),
         _ => false,
     }
 }
