@@ -5,7 +5,6 @@ use runtime_core::Result;
 
 use crate::ir::declare::scalar_name;
 use crate::print::c::writer::Writer;
-use crate::program::Dialect;
 
 /// Functions of one operand with the same name in WGSL, C and OpenCL C.
 const SAME: [&str; 20] = [
@@ -24,36 +23,6 @@ const NATIVE: [(&str, &str, usize); 9] = [
     ("rem", "fmod", 2),
     ("round", "rint", 1),
     ("fma", "fma", 3),
-];
-
-/// Name, the library functions that it calls, definition; see the templates for integers. `$S` is the suffix of a
-/// literal.
-type Template = (&'static str, &'static [&'static str], &'static str);
-
-/// These replace C functions that host compilers would call, or that C lacks, by code that becomes vector
-/// instructions. A NaN yields the other operand, as in WGSL.
-const HOST: &[Template] = &[
-    ("min", &[], "$T $N($T a, $T b) { return b < a || a != a ? b : a; }"),
-    ("max", &[], "$T $N($T a, $T b) { return a < b || a != a ? b : a; }"),
-    ("fma", &[], "$T $N($T a, $T b, $T c) { return a * b + c; }"),
-    ("inverseSqrt", &["sqrt"], "$T $N($T a) { return 1.0$S / $T_sqrt(a); }"),
-];
-
-const ANY: &[Template] = &[
-    ("clamp", &["min", "max"], "$T $N($T a, $T low, $T high) { return $T_min($T_max(a, low), high); }"),
-    ("saturate", &["clamp"], "$T $N($T a) { return $T_clamp(a, 0.0$S, 1.0$S); }"),
-    ("degrees", &[], "$T $N($T a) { return a * 57.29577951308232$S; }"),
-    ("radians", &[], "$T $N($T a) { return a * 0.017453292519943295$S; }"),
-    ("fract", &["floor"], "$T $N($T a) { return a - $T_floor(a); }"),
-    ("mix", &[], "$T $N($T a, $T b, $T t) { return a * (1.0$S - t) + b * t; }"),
-    ("sign", &[], "$T $N($T a) { return a > 0.0$S ? 1.0$S : a < 0.0$S ? -1.0$S : 0.0$S; }"),
-    (
-        "smoothstep",
-        &["saturate"],
-        "$T $N($T low, $T high, $T a)\n{\n    const $T t = $T_saturate((a - low) / (high - low));\n    \
-         return t * t * (3.0$S - 2.0$S * t);\n}",
-    ),
-    ("step", &[], "$T $N($T edge, $T a) { return edge <= a ? 1.0$S : 0.0$S; }"),
 ];
 
 /// The number of operands of functions that are not [`NATIVE`].
@@ -75,12 +44,11 @@ impl Writer<'_> {
             if scalar.width == 2 {
                 return writer.through_f32(operation, name);
             }
-            let host = if writer.dialect == Dialect::Host { HOST } else { &[] };
-            if let Some((_, needs, text)) = host.iter().chain(ANY).find(|template| template.0 == operation) {
-                for need in *needs {
+            if let Some(template) = writer.template(operation, scalar) {
+                for need in &template.needs {
                     writer.float(need, scalar)?;
                 }
-                return Ok(writer.expand(text, name, scalar));
+                return Ok(writer.expand(template.text, name, scalar));
             }
             writer.native_float(operation, name, scalar)
         })
