@@ -8,7 +8,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::group_loops::GroupLoops;
 use crate::interface::{Interface, Override};
-use crate::parse::diagnostics::{line, path_or_wgsl, place};
+use crate::parse::diagnostics::{line, location, path_or_wgsl};
 use crate::parse::limits::Depth;
 use crate::parse::validate_again;
 
@@ -249,8 +249,8 @@ impl Program {
     }
 
     /// `path:line` of a span; only the path if the span has no location.
-    pub(crate) fn place(&self, span: Span) -> String {
-        place(&self.source, &self.path, span)
+    pub(crate) fn location(&self, span: Span) -> String {
+        location(&self.source, &self.path, span)
     }
 
     /// The line of a span; `None` if it has no location.
@@ -260,7 +260,7 @@ impl Program {
 
     /// The error for a construct, named by `what`, that a language cannot express.
     pub(crate) fn unsupported(&self, what: impl fmt::Display, span: Span) -> Error {
-        Error::new(ErrorKind::Unsupported, format!("{}: {what} is not supported", self.place(span)))
+        Error::new(ErrorKind::Unsupported, format!("{}: {what} is not supported", self.location(span)))
     }
 }
 

@@ -107,8 +107,8 @@ impl DivergentBarrier {
         format!(
             "{}: {rule}, but the condition at {} varies within it; move it out of that control flow, or make \
              the condition the same for all of them, as workgroupUniformLoad does",
-            program.place(self.barrier),
-            program.place(self.condition)
+            program.location(self.barrier),
+            program.location(self.condition)
         )
     }
 }

@@ -59,7 +59,7 @@ fn check_function(program: &Program, function: &Function, info: &FunctionInfo) -
 }
 
 fn failed(program: &Program, span: Span, message: &str) -> Error {
-    Error::new(ErrorKind::CompileFailed, format!("{}: {message}", program.place(span)))
+    Error::new(ErrorKind::CompileFailed, format!("{}: {message}", program.location(span)))
 }
 
 /// Whether a type is or has a cooperative matrix.

@@ -5,8 +5,28 @@ use naga::{
     AddressSpace, GlobalVariable, Handle, MemoryDecorations, Module, Scalar, Span, StructMember, Type,
     TypeInner, UniqueArena,
 };
+use runtime_core::DType;
 
 use crate::ir::Global;
+
+/// The scalar types of tensors, arguments and aliases.
+pub(crate) const ELEMENTS: [(DType, Scalar); 7] = [
+    (DType::F32, Scalar::F32),
+    (DType::F16, Scalar::F16),
+    (DType::F64, Scalar::F64),
+    (DType::I32, Scalar::I32),
+    (DType::U32, Scalar::U32),
+    (DType::I64, Scalar::I64),
+    (DType::U64, Scalar::U64),
+];
+
+pub(crate) fn scalar_of(dtype: DType) -> Option<Scalar> {
+    ELEMENTS.into_iter().find(|(known, _)| *known == dtype).map(|(_, scalar)| scalar)
+}
+
+pub(crate) fn dtype_of(scalar: Scalar) -> Option<DType> {
+    ELEMENTS.into_iter().find(|(_, known)| *known == scalar).map(|(dtype, _)| dtype)
+}
 
 /// A type without a name.
 pub(crate) fn ty(types: &mut UniqueArena<Type>, inner: TypeInner) -> Handle<Type> {

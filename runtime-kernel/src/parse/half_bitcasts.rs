@@ -10,7 +10,7 @@ use naga::{Expression, Function, Module, RelationalFunction, Scalar, ScalarKind,
 
 use runtime_core::Result;
 
-use super::diagnostics::{failed, place};
+use super::diagnostics::{failed, location};
 use super::text_edits::{Edit, applied, arguments};
 use super::tokens::{Token, text, tokens};
 use crate::ir::blocks;
@@ -64,7 +64,7 @@ pub(crate) fn check_calls(code: &str, converted: &str, path: &str) -> Result<()>
         if count(&tokens(converted).collect::<Vec<_>>()) > count(&before) {
             return Err(failed(format!(
                 "{}: `{name}` of the kernel hides the built-in function by which bit casts of `f16` are expressed; rename it",
-                place(code, path, own.span())
+                location(code, path, own.span())
             )));
         }
     }

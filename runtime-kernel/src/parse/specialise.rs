@@ -11,7 +11,7 @@ use naga::valid::ModuleInfo;
 use naga::{Arena, Expression, Module, Scalar, ScalarKind, TypeInner};
 use runtime_core::{DType, Error, Options, Result, did_you_mean};
 
-use super::diagnostics::place;
+use super::diagnostics::location;
 use super::tokens::{Token, tokens};
 use crate::interface::Override;
 use crate::ir::Value;
@@ -142,7 +142,7 @@ pub(crate) fn values(
         let Some(name) = constant.name.clone() else { continue };
         if constant.init.is_none() && !values.contains_key(&name) {
             if is_used(module, &name) {
-                let place = place(code, path, module.overrides.get_span(handle));
+                let place = location(code, path, module.overrides.get_span(handle));
                 missing.push(format!(
                     "{place}: override \"{name}\" has no default; give it a value: constant \"{name}=VALUE\""
                 ));

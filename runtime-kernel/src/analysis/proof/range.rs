@@ -58,7 +58,7 @@ pub(crate) fn limit_anywhere(context: FunctionContext<'_>, element: Element) -> 
 }
 
 /// Whether the conditions around an access are what keeps it in range, so that it must not be moved out of them.
-pub(crate) fn is_proven_by_its_place(context: FunctionContext<'_>, mut pointer: Value) -> bool {
+pub(crate) fn is_proven_by_conditions(context: FunctionContext<'_>, mut pointer: Value) -> bool {
     while let Some(element) = Element::of(context.function, pointer) {
         if limit(context, element).is_none() && limit_in(context, Scope::default(), element).is_some() {
             return true;

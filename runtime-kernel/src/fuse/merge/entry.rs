@@ -6,7 +6,7 @@ use naga::{
 };
 use runtime_core::{Error, Result};
 
-use super::{Guard, Merge, Part};
+use super::{Guard, Merge, MergedLaunch};
 use crate::fuse::linear::Variable;
 use crate::ir::body_writer::{BodyWriter, WriteBody};
 use crate::ir::{Value, declare};
@@ -17,7 +17,7 @@ type BodyFunction = (Handle<Function>, Vec<Handle<Type>>);
 /// Makes the entry point of the merged module.
 pub(super) fn entry_point(
     merge: &mut Merge<'_>,
-    parts: &[Part<'_>],
+    parts: &[MergedLaunch<'_>],
     bodies: &[BodyFunction],
     (groups, group_size): (&[[Option<u32>; 3]], [u32; 3]),
 ) -> Result<EntryPoint> {
@@ -59,7 +59,7 @@ impl WriteBody for EntryWriter<'_, '_> {
 
 impl EntryWriter<'_, '_> {
     /// Takes the built-in values that the bodies and guards need.
-    fn arguments(&mut self, parts: &[Part<'_>]) {
+    fn arguments(&mut self, parts: &[MergedLaunch<'_>]) {
         for part in parts {
             let own = part.body.built_ins();
             let guard = match part.guard {
@@ -147,7 +147,7 @@ impl EntryWriter<'_, '_> {
 
     fn part(
         &mut self,
-        part: &Part<'_>,
+        part: &MergedLaunch<'_>,
         (function, types): &BodyFunction,
         groups: &[Option<u32>; 3],
     ) -> Result<()> {
@@ -172,7 +172,7 @@ impl EntryWriter<'_, '_> {
     /// The value of an argument of a body.
     fn passed(
         &mut self,
-        (part, groups): (&Part<'_>, &[Option<u32>; 3]),
+        (part, groups): (&MergedLaunch<'_>, &[Option<u32>; 3]),
         (binding, ty): (&Option<Binding>, Handle<Type>),
     ) -> Result<Value> {
         let components = match binding {

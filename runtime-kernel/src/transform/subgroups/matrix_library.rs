@@ -215,7 +215,7 @@ fn across(number: u32, within: &str) -> String {
 }
 
 /// The type that replaces a matrix: what an invocation of `vectors` vectors of four elements holds.
-pub(super) fn held(matrix: Matrix, vectors: u32) -> naga::TypeInner {
+pub(super) fn part_type(matrix: Matrix, vectors: u32) -> naga::TypeInner {
     use naga::{TypeInner as T, VectorSize as V};
     let (rows, scalar) = (V::Quad, matrix.scalar);
     match vectors {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use runtime_core::Result;
 
 use super::entry::Entry;
-use super::environment::{LaneArrays, Part};
+use super::environment::{LaneArrays, Level};
 use super::schedule::row_facts::AssumedFacts;
 use super::schedule::row_schedule::leaves;
 use super::schedule::steps::{Rows, Step};
@@ -85,13 +85,13 @@ impl Entry<'_, '_, '_> {
             let inner = &self.module.types[declared.ty].inner;
             let (writer, plan) = (&mut *self.printer.writer, &mut self.printer.plan);
             let name = format!("{}_row", plan.local(variable));
-            let kept =
+            let stored =
                 LaneArrays::new(writer, (type_name, inner), &name, |w, wanted| plan.fresh(&w.names, wanted))?;
-            self.line(&kept.declare(width));
-            for ((to, _), (from, _)) in kept.arrays.iter().zip(&self.variables[&variable].arrays) {
+            self.line(&stored.declare(width));
+            for ((to, _), (from, _)) in stored.arrays.iter().zip(&self.variables[&variable].arrays) {
                 copies.push([to, "[x_] = ", from, "[row_ + x_];"].concat());
             }
-            self.carried.insert(variable, kept);
+            self.carried.insert(variable, stored);
         }
         self.copies(&copies);
         Ok(())
@@ -100,8 +100,8 @@ impl Entry<'_, '_, '_> {
     fn carry_out(&mut self) {
         let mut copies = Vec::new();
         for (variable, _) in self.function.local_variables.iter() {
-            if let Some(kept) = self.carried.get(&variable) {
-                for ((from, _), (to, _)) in kept.arrays.iter().zip(&self.variables[&variable].arrays) {
+            if let Some(stored) = self.carried.get(&variable) {
+                for ((from, _), (to, _)) in stored.arrays.iter().zip(&self.variables[&variable].arrays) {
                     copies.push([to, "[row_ + x_] = ", from, "[x_];"].concat());
                 }
             }
@@ -203,7 +203,7 @@ impl Entry<'_, '_, '_> {
         for &argument in &needs.arguments.iter().copied().collect::<BTreeSet<_>>() {
             self.argument(argument, ["block_ + x_", "y_", "z_"])?;
         }
-        self.printer.environment.part = Part::Body { leave };
+        self.printer.environment.level = Level::Invocation { leave };
         self.printer.environment.lane = "lane_".to_owned();
         self.live_in(index)?;
         self.open(if region.skips == Skip::No { "{" } else { "do {" });
@@ -245,7 +245,7 @@ impl Entry<'_, '_, '_> {
                 _ => {}
             }
         }
-        for &value in &storage.kept {
+        for &value in &storage.stored {
             let wanted = needs.values.contains(&value) && !needs.defined.contains(&value);
             if wanted {
                 self.fetch_value(value, "lane_");
@@ -266,9 +266,17 @@ impl Entry<'_, '_, '_> {
 
     /// Declares a stored value of the invocation `lane`, if it is stored.
     pub(super) fn fetch_value(&mut self, value: Value, lane: &str) {
-        if let Some(kept) = self.printer.environment.kept.get(&value) {
+        if let Some(stored) = self.printer.environment.stored.get(&value) {
             let name = self.printer.plan.value(value).unwrap_or_default();
-            self.printer.lines.line(&["const ", &kept.type_name, " ", name, " = ", &kept.read(lane), ";"]);
+            self.printer.lines.line(&[
+                "const ",
+                &stored.type_name,
+                " ",
+                name,
+                " = ",
+                &stored.read(lane),
+                ";",
+            ]);
         }
     }
 
@@ -281,7 +289,7 @@ impl Entry<'_, '_, '_> {
             if storage.variable(variable) == Storage::Lanes && changed {
                 let name = self.printer.plan.local(variable);
                 let text = match self.carried.get(&variable) {
-                    Some(kept) => kept.write("x_", name),
+                    Some(stored) => stored.write("x_", name),
                     None => self.variables[&variable].write("lane_", name),
                 };
                 self.line(&text);

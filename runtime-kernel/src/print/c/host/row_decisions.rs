@@ -5,7 +5,7 @@ use naga::{BinaryOperator as Op, Expression, FastHashMap, TypeInner};
 use runtime_core::Result;
 
 use super::entry::Entry;
-use super::environment::Part;
+use super::environment::Level;
 use super::schedule::row_facts::{AssumedFacts, Comparison, Linear, RowFacts};
 use crate::analysis::proof::range;
 use crate::ir::Value;
@@ -18,7 +18,7 @@ impl Entry<'_, '_, '_> {
     /// Prints the decisions for a row: `fast_`, and with bounds the interval from `from_` to before `to_`.
     pub(super) fn decide(&mut self, row_facts: &RowFacts) -> Result<AssumedFacts> {
         let storage = self.storage;
-        self.printer.environment.part = Part::Row;
+        self.printer.environment.level = Level::Row;
         self.printer.environment.lane = "row_".to_owned();
         for &argument in &row_facts.known.arguments {
             self.argument(argument, ["block_", "y_", "z_"])?;
@@ -26,7 +26,7 @@ impl Entry<'_, '_, '_> {
         for &variable in &row_facts.known.variables {
             self.fetch(variable, "const ", ["row_", "0"])?;
         }
-        for &value in &row_facts.known.kept {
+        for &value in &row_facts.known.stored {
             self.fetch_value(value, "row_");
         }
         for &value in &row_facts.known.values {

@@ -227,7 +227,8 @@ impl Writer<'_> {
                     format!("{vector} {name}({vector} a, {vector} b) {{ {factor} return {value}; }}")
                 }
                 "refract" => {
-                    let sqrt = writer_sqrt(element);
+                    // The length of a vector has defined it.
+                    let sqrt = format!("{element}_sqrt");
                     let value = each(&|c| format!("r * a.{c} - s * b.{c}"));
                     let nothing = writer.dialect.zero(&vector);
                     format!(
@@ -248,9 +249,4 @@ impl Writer<'_> {
         };
         self.library(format!("{vector}_{operation}"), define).map(Form::call)
     }
-}
-
-/// The library's square root, which the length of a vector uses.
-fn writer_sqrt(element: &str) -> String {
-    format!("{element}_sqrt")
 }

@@ -97,7 +97,7 @@ impl Region<'_, '_, '_> {
         let on = self.on;
         if on.context.is_pointer(base) {
             let Some(variable) = on.variable(base) else { return false };
-            let constant = self.path(base).iter().all(|step| matches!(step, Step::At(_)));
+            let constant = self.path(base).iter().all(|step| matches!(step, PathStep::Known(_)));
             let vector = matches!(on.context.pointee(base), TypeInner::Vector { .. });
             let body = matches!(on.schedule.storage.variable(variable), Storage::Body(_));
             return body && self.uses.written.contains(&variable) && !(constant && vector);
@@ -131,9 +131,9 @@ impl Region<'_, '_, '_> {
         let mut alike = true;
         for pair in first.iter().zip(&second) {
             match pair {
-                (Step::At(a), Step::At(b)) if a != b => return true,
-                (Step::At(_), Step::At(_)) => {}
-                (Step::By(a, i), Step::By(b, j)) => {
+                (PathStep::Known(a), PathStep::Known(b)) if a != b => return true,
+                (PathStep::Known(_), PathStep::Known(_)) => {}
+                (PathStep::Index(a, i), PathStep::Index(b, j)) => {
                     let distance = self.distance(*i, *j);
                     if distance.is_some_and(|distance| distance != 0) {
                         return true;
@@ -225,7 +225,7 @@ impl Region<'_, '_, '_> {
                 };
                 group
                     .then_some(0)
-                    .filter(|_| self.path(pointer).iter().all(|step| matches!(step, Step::At(_))))
+                    .filter(|_| self.path(pointer).iter().all(|step| matches!(step, PathStep::Known(_))))
             }
             ref other if is_computed(other) => {
                 operands(other).all(|operand| of(operand) == Some(0)).then_some(0)
@@ -335,7 +335,7 @@ impl Region<'_, '_, '_> {
     }
 
     /// The steps from an object to a place in it.
-    fn path(&self, mut pointer: Value) -> Vec<Step> {
+    fn path(&self, mut pointer: Value) -> Vec<PathStep> {
         let mut steps = Vec::new();
         loop {
             pointer = match self.on.function.expressions[pointer] {
@@ -345,15 +345,15 @@ impl Region<'_, '_, '_> {
                         _ => None,
                     };
                     match constant {
-                        Some(number) => steps.push(Step::At(number)),
+                        Some(number) => steps.push(PathStep::Known(number)),
                         // Any component counts as the vector.
                         None if self.on.context.is_vector_pointer(base) => steps.clear(),
-                        None => steps.push(Step::By(pointer, index)),
+                        None => steps.push(PathStep::Index(pointer, index)),
                     }
                     base
                 }
                 Expression::AccessIndex { base, index } => {
-                    steps.push(Step::At(index));
+                    steps.push(PathStep::Known(index));
                     base
                 }
                 _ => break,
@@ -370,9 +370,10 @@ const fn is_computed(expression: &Expression) -> bool {
 }
 
 /// A step into an object.
-enum Step {
-    At(u32),
-    By(Value, Value),
+enum PathStep {
+    Known(u32),
+    /// An access and its index.
+    Index(Value, Value),
 }
 
 /// All stores of a block, as pairs of pointer and value.

@@ -197,7 +197,7 @@ impl Walk<'_, '_, '_> {
         if !jumps(&leaf.statement, 0) {
             return Ok(());
         }
-        let trusts = !ours.evaluated.is_disjoint(&self.on.schedule.placed);
+        let trusts = !ours.evaluated.is_disjoint(&self.on.schedule.guarded);
         ensure!(!trusts, "{:?} is unchecked ahead of {:?}", shared.key, leaf.key)?;
         let calm =
             matches!(shared.statement, Statement::Emit(_) | Statement::Store { .. }) || !theirs.returns;
