@@ -203,16 +203,16 @@ impl Program {
     }
 }
 
-/// A text without what naga does not know.
+/// A text after the edits for what naga lacks of WGSL.
 struct Text<'a> {
-    /// With textures.
+    /// Still with its textures, for errors in terms of the text that the author wrote.
     plain: Cow<'a, str>,
     /// With tensors in place of its textures, if it has any.
     with_tensors: Option<String>,
 }
 
 impl<'a> Text<'a> {
-    /// Edits a text, which stays within the limits before each edit.
+    /// Edits a text. The limits are checked again before each step whose time they bound.
     fn of(code: &'a str, path: &str, specialisation: &Specialisation) -> Result<Self> {
         limits::check(code, path)?;
         let mut plain = edited(code, path, specialisation)?;
@@ -247,7 +247,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The text that naga parses, but for its textures.
+/// The text after all edits that need no parsing, except that of textures.
 fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Result<Cow<'a, str>> {
     // Some editors begin a file with a byte-order mark, which is not part of WGSL.
     let code = code.strip_prefix('\u{feff}').unwrap_or(code);

@@ -106,11 +106,9 @@ impl Reflect<'_> {
             );
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
-        if let Some(name) = self.location(entry) {
-            return Err(failed(format!(
-                "{}: \"{name}\" has a @location, which compute shaders do not have; {ARGUMENTS}",
-                place()
-            )));
+        if let Some(name) = self.input_of_stage(entry) {
+            let what = format!("\"{name}\" has a @location, which compute shaders do not have; {ARGUMENTS}");
+            return Err(failed(format!("{}: {what}", place())));
         }
         let uses = self.program.info.get_entry_point(index);
         // Checked first: textures that a sampler uses stay textures, and would be reported instead.
@@ -153,7 +151,7 @@ impl Reflect<'_> {
     }
 
     /// The name of an argument, or of a member of one, that is an input of another stage.
-    fn location<'a>(&'a self, entry: &'a EntryPoint) -> Option<&'a str> {
+    fn input_of_stage<'a>(&'a self, entry: &'a EntryPoint) -> Option<&'a str> {
         let is_location = |binding: &Option<Binding>| matches!(binding, Some(Binding::Location { .. }));
         entry.function.arguments.iter().find_map(|argument| {
             let members: &[StructMember] = match &self.program.module.types[argument.ty].inner {

@@ -15,7 +15,7 @@ use crate::parse;
 use crate::program::Program;
 use crate::transform::inline::{Purpose, inline};
 
-/// More do not help.
+/// Further messages are dropped.
 const MAX_MESSAGES: usize = 20;
 
 /// Checks every entry point of a program.

@@ -25,7 +25,7 @@ const BITS_OF_FOUR: &str = "bitcast_from_vec4_f16";
 /// and neither is evaluated if the argument is a constant. The blanks tell it from the kernel's own calls.
 const MARK: &str = "any\t \t(dpdx(";
 
-/// What that text calls.
+/// The functions that a probe calls.
 const CALLED: [&str; 3] = ["any", "dpdx", "select"];
 
 /// The text with the functions that it uses, unless this added them before. naga reports a function of the kernel with such
@@ -82,7 +82,7 @@ pub(crate) fn may_be_in(code: &str) -> bool {
     code.contains("bitcast") && code.contains("f16")
 }
 
-/// A text with such casts, and the text whose types are asked for.
+/// A text with casts, and a copy with probes in their places, of which naga computes the types.
 pub(crate) struct Probe<'a> {
     code: &'a str,
     casts: Vec<Cast>,
@@ -258,7 +258,7 @@ impl Cast {
         })
     }
 
-    /// The edits that put the types of the argument and of the cast in place of the cast.
+    /// The edits that put a probe in place of the cast: naga computes the types of its argument and of the cast.
     fn probe(&self) -> [Edit; 2] {
         let target = &self.target;
         self.edits(format!("select({target}(), {target}(), {MARK}"), "))")
@@ -282,7 +282,7 @@ impl Cast {
     }
 }
 
-/// A type of more tokens is no type of a cast.
+/// Casts to types with more tokens are left to naga.
 const MOST_TOKENS: usize = 8;
 
 fn offset(at: usize) -> u32 {
