@@ -47,14 +47,22 @@ impl Memory {
     /// Each activation writes `count` elements from its place on, unless that is out of range.
     pub(super) fn write_each(&mut self, places: &[u32], count: usize, activations: &[u32]) {
         for (&place, &activation) in places.iter().zip(activations) {
-            self.write(range(place, count), activation);
+            if count != 1 {
+                self.write(range(place, count), activation);
+            } else if let Some(element) = self.elements.get_mut(place as usize)
+                && *element != VISIBLE
+            {
+                *element = activation;
+            }
         }
     }
 
     /// Whether each activation may read `count` elements from its place on, if that is in range.
     pub(super) fn may_each_read(&self, places: &[u32], count: usize, activations: &[u32]) -> bool {
-        places.iter().zip(activations).all(|(&place, &activation)| {
-            place as usize >= self.len() || self.may_read(range(place, count), activation)
+        places.iter().zip(activations).all(|(&place, &activation)| match self.elements.get(place as usize) {
+            Some(&element) if count == 1 => element == VISIBLE || element == activation,
+            Some(_) => self.may_read(range(place, count), activation),
+            None => true,
         })
     }
 

@@ -44,9 +44,8 @@ impl Writer<'_> {
         let (dialect, bits) = (format!("{:?}", self.dialect), u32::from(scalar.width) * 8);
         let dialects = [scalar_name(scalar), all].map(|types| format!("{types}.{dialect}"));
         let types = [&dialects[0], &dialects[1], own, all, &format!("{all}.{bits}")];
-        types
-            .into_iter()
-            .find_map(|types| ALL.iter().find(|known| known.types == types && known.name == name))
+        let named: Vec<_> = ALL.iter().filter(|known| known.name == name).collect();
+        types.into_iter().find_map(|types| named.iter().copied().find(|known| known.types == types))
     }
 
     /// Instantiates a template.
