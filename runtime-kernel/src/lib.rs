@@ -34,7 +34,7 @@
 //! A kernel passes through a chain of steps over [`naga::Module`]; `pipeline` runs them in this order:
 //!
 //! ```text
-//! text ─ parse/   limits, source_edits (element type), directives, half_bitcasts, subgroup_calls, typed_half_bitcasts,
+//! text ─ parse/   limits, source_edits (element type), directives, subgroup_calls, half_bitcasts,
 //!                 textures, limits and expansion_limits of the result, naga, specialise (overrides), naga again
 //!      ─ check/   continuing (on naga's first module), cooperative, barriers
 //!      ─ analysis/ reflect (interface), features

@@ -156,10 +156,13 @@ unsafe impl Lowering for Wgsl {
             Some(OptionValue::Flag(false)) => program.with_uninitialised_workgroup_memory(),
             _ => program,
         };
-        let program = if is_serial(device) { program.with_serial_items() } else { program };
-        let program = if source.options.flag("debug") { program.with_debug_info() } else { program };
-        let program = if source.options.flag("lines") { program.with_lines() } else { program };
-        let program = program.with_min_groups(min_groups(source.options)?);
+        let program = Program {
+            is_serial: is_serial(device),
+            has_debug_info: source.options.flag("debug"),
+            has_lines: source.options.flag("lines"),
+            min_groups: min_groups(source.options)?,
+            ..program
+        };
         let program = match group_loops::of(&program, source.options, device, writer) {
             Some(loops) => program.with_group_loops(loops),
             None => program,

@@ -15,9 +15,7 @@ use crate::parse::limits::{self, Depth};
 use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
 use crate::parse::type_parameters::TypeParameters;
 use crate::parse::{Parsed, diagnostic, expansion_limits, panic_guard, parse_and_validate, source_edits};
-use crate::parse::{
-    bindings, by_value, directives, half_bitcasts, subgroup_calls, textures, typed_half_bitcasts,
-};
+use crate::parse::{bindings, by_value, directives, half_bitcasts, subgroup_calls, textures};
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
 use crate::program::{Checks, Dialect, Feature, Program};
@@ -206,23 +204,23 @@ impl Program {
     }
 }
 
-/// A text without what naga does not know.
+/// A text after the edits for what naga lacks of WGSL.
 struct Text<'a> {
-    /// With textures.
+    /// Still with its textures, for errors in terms of the text that the author wrote.
     plain: Cow<'a, str>,
     /// With tensors in place of its textures, if it has any.
     with_tensors: Option<String>,
 }
 
 impl<'a> Text<'a> {
-    /// Edits a text, which stays within the limits before each edit.
+    /// Edits a text. The limits are checked again before each step whose time they bound.
     fn of(code: &'a str, path: &str, specialisation: &Specialisation) -> Result<Self> {
         limits::check(code, path)?;
         let mut plain = edited(code, path, specialisation)?;
         if let Cow::Owned(text) = &plain {
             limits::check(text, path)?;
         }
-        if let Some(text) = with_typed_half_bitcasts(&plain, path)? {
+        if let Some(text) = with_half_bitcasts(&plain, path)? {
             limits::check(&text, path)?;
             plain = Cow::Owned(text);
         }
@@ -250,30 +248,23 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The text that naga parses, but for its textures.
+/// The text after all edits that need no parsing, except that of textures.
 fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Result<Cow<'a, str>> {
     // Some editors begin a file with a byte-order mark, which is not part of WGSL.
     let code = code.strip_prefix('\u{feff}').unwrap_or(code);
     let code = source_edits::with_elements(code, path, &specialisation.named_elements())?;
     let code = then(code, directives::without_needless);
-    let code = match half_bitcasts::with_conversions(&code) {
-        Cow::Owned(converted) => {
-            half_bitcasts::check_calls(&code, &converted, path)?;
-            Cow::Owned(converted)
-        }
-        Cow::Borrowed(_) => code,
-    };
     Ok(then(code, subgroup_calls::with_known_calls))
 }
 
-/// The text without the bit casts that only types tell to be of `f16`, if it has any.
-fn with_typed_half_bitcasts(code: &str, path: &str) -> Result<Option<String>> {
-    if !typed_half_bitcasts::may_be_in(code) {
+/// The text without bit casts of `f16`, if it has any.
+fn with_half_bitcasts(code: &str, path: &str) -> Result<Option<String>> {
+    if !half_bitcasts::may_be_in(code) {
         return Ok(None);
     }
     let (_, tokens) = limits::check(code, path)?;
     expansion_limits::check(&tokens, code, path)?;
-    let Some(probe) = typed_half_bitcasts::Probe::of(code, &tokens) else { return Ok(None) };
+    let Some(probe) = half_bitcasts::Probe::of(code, &tokens) else { return Ok(None) };
     // Longer and nested deeper than the text: beyond the limits, the casts stay.
     let Ok((depth, tokens)) = limits::check(probe.text(), path) else { return Ok(None) };
     if expansion_limits::check(&tokens, probe.text(), path).is_err() {

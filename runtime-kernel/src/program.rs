@@ -8,7 +8,7 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::group_loops::GroupLoops;
 use crate::interface::{Interface, Override};
-use crate::parse::diagnostics::{line, path_or_wgsl, place};
+use crate::parse::diagnostics::{line, location, path_or_wgsl};
 use crate::parse::limits::Depth;
 use crate::parse::validate_again;
 
@@ -30,13 +30,15 @@ pub struct Program {
     pub(crate) zeroes: bool,
     /// Whether accesses that were proven in range report it when they are not.
     pub(crate) asserts: bool,
-    /// Whether the host runs the invocations of a work-group in the order of their indices.
+    /// Whether host C runs the invocations of a work-group one after the other, in the order of their local index, each up to
+    /// the next barrier: a reference for other code.
     pub(crate) is_serial: bool,
     /// Whether the code refers to the lines of the text, for debuggers.
     pub(crate) has_debug_info: bool,
     /// Whether C refers to the lines of the text, for messages of compilers.
     pub(crate) has_lines: bool,
-    /// Work-groups that a compute unit should hold at least; 0 leaves it to the compiler.
+    /// Work-groups that a compute unit (CUDA: multiprocessor) should hold at least: in CUDA C++ the compiler then limits registers.
+    /// 0 leaves it to the compiler, and so do the other languages.
     pub(crate) min_groups: u32,
     /// How work-groups run as loops in OpenCL C, if they do.
     pub(crate) group_loops: Option<GroupLoops>,
@@ -129,13 +131,6 @@ impl Program {
         Self { asserts: true, ..self }
     }
 
-    /// Writes host C that runs the invocations of a work-group one after the other, in the order of their local index, each
-    /// up to the next barrier: a reference for other code.
-    #[must_use]
-    pub fn with_serial_items(self) -> Self {
-        Self { is_serial: true, ..self }
-    }
-
     /// Writes code for a debugger: it refers to the lines of the text, and keeps the program's statements, functions and
     /// variables where the language allows.
     #[must_use]
@@ -143,22 +138,9 @@ impl Program {
         Self { has_debug_info: true, ..self }
     }
 
-    /// Writes C that refers to the lines of the text and is the same otherwise.
-    #[must_use]
-    pub fn with_lines(self) -> Self {
-        Self { has_lines: true, ..self }
-    }
-
     /// Whether code is written as the program is, rather than for speed.
     pub(crate) const fn is_plain(&self) -> bool {
         self.is_serial || self.has_debug_info
-    }
-
-    /// Makes the compiler limit registers so that a compute unit (CUDA: multiprocessor) holds at least `groups`
-    /// work-groups, in CUDA C++; 0 leaves it to the compiler, and so do the other languages.
-    #[must_use]
-    pub fn with_min_groups(self, groups: u32) -> Self {
-        Self { min_groups: groups, ..self }
     }
 
     /// Writes OpenCL C whose work-items each run several invocations of a group in loops.
@@ -249,8 +231,8 @@ impl Program {
     }
 
     /// `path:line` of a span; only the path if the span has no location.
-    pub(crate) fn place(&self, span: Span) -> String {
-        place(&self.source, &self.path, span)
+    pub(crate) fn location(&self, span: Span) -> String {
+        location(&self.source, &self.path, span)
     }
 
     /// The line of a span; `None` if it has no location.
@@ -260,7 +242,7 @@ impl Program {
 
     /// The error for a construct, named by `what`, that a language cannot express.
     pub(crate) fn unsupported(&self, what: impl fmt::Display, span: Span) -> Error {
-        Error::new(ErrorKind::Unsupported, format!("{}: {what} is not supported", self.place(span)))
+        Error::new(ErrorKind::Unsupported, format!("{}: {what} is not supported", self.location(span)))
     }
 }
 

@@ -4,7 +4,7 @@ use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{AddressSpace, Expression, Function, GlobalVariable, Module, TypeInner};
 
 use crate::ir::Global;
-use crate::ir::blocks::note_calls;
+use crate::ir::blocks::{note_all_calls, note_calls};
 use crate::program::Program;
 
 /// Smaller composite values are registers on other devices than the host.
@@ -20,18 +20,11 @@ pub(crate) fn of_entry(program: &Program, index: usize) -> u64 {
     let privates = module.global_variables.iter().filter(used);
     let privates = privates.map(|(_, variable)| size(module, &module.types[variable.ty].inner));
     let own = of_function(module, entry, info, SMALLEST_VALUE);
-    let mut bytes = privates.fold(own, u64::saturating_add);
-    let mut called = vec![false; module.functions.len()];
-    note_calls(&entry.body, &mut called);
-    // A function precedes its callers.
-    for (handle, function) in module.functions.iter().rev() {
-        if !called[handle.index()] {
-            continue;
-        }
-        note_calls(&function.body, &mut called);
-        bytes = bytes.saturating_add(of_function(module, function, &program.info[handle], SMALLEST_VALUE));
-    }
-    bytes
+    let called = note_all_calls(module, &entry.body);
+    let functions = module.functions.iter().filter(|(handle, _)| called[handle.index()]);
+    let functions = functions
+        .map(|(handle, function)| of_function(module, function, &program.info[handle], SMALLEST_VALUE));
+    privates.chain(functions).fold(own, u64::saturating_add)
 }
 
 /// The bytes of a function's variables, and of its composite values from `smallest` bytes on.

@@ -5,13 +5,14 @@ use naga::proc::Layouter;
 use naga::valid::{FunctionInfo, GlobalUse};
 use naga::{
     AddressSpace, ArraySize, Binding, EntryPoint, GlobalVariable, Handle, ResourceBinding, Scalar,
-    ScalarKind, ShaderStage, Span, StorageAccess, StructMember, Type, TypeInner,
+    ShaderStage, Span, StorageAccess, StructMember, Type, TypeInner,
 };
 use runtime_core::{Access, DType, Error, ErrorKind, Result};
 
 use crate::interface::{self, Interface, Layout, Tensor};
 use crate::ir::Global;
 use crate::ir::cooperative::ROW_ALIGNMENT;
+use crate::ir::declare::dtype_of;
 use crate::parse::diagnostics::failed;
 use crate::parse::textures;
 use crate::parse::tokens::tokens;
@@ -59,7 +60,7 @@ pub(crate) fn interfaces(program: &Program) -> Result<Vec<Interface>> {
         return Err(failed(messages.join("\n")));
     }
     if list.is_empty() {
-        let place = program.place(Span::new(0, 0));
+        let place = program.location(Span::new(0, 0));
         return Err(failed(format!(
             "{place}: there is no entry point; mark one with @compute @workgroup_size(…)"
         )));
@@ -87,28 +88,27 @@ struct Reflect<'a> {
 
 impl Reflect<'_> {
     fn entry(&self, index: usize, entry: &EntryPoint) -> Result<Interface> {
+        let place = || self.program.location(declaration(&self.program.source, &entry.name));
         if entry.stage != ShaderStage::Compute {
             let stage = format!("{:?}", entry.stage).to_lowercase();
-            let place = self.program.place(declaration(&self.program.source, &entry.name));
             return Err(failed(format!(
-                "{place}: there is no compute shader: entry point \"{}\" is a {stage} shader; a portable kernel is @compute",
+                "{}: there is no compute shader: entry point \"{}\" is a {stage} shader; a portable kernel is @compute",
+                place(),
                 entry.name
             )));
         }
         let items: u64 = entry.workgroup_size.iter().map(|&size| u64::from(size)).product();
         if items > MAX_GROUP_ITEMS {
-            let place = self.program.place(declaration(&self.program.source, &entry.name));
             let message = format!(
-                "{place}: entry point \"{}\" has work-groups of {items} items; no device has more than {MAX_GROUP_ITEMS}",
+                "{}: entry point \"{}\" has work-groups of {items} items; no device has more than {MAX_GROUP_ITEMS}",
+                place(),
                 entry.name
             );
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
-        if let Some(name) = self.location(entry) {
-            let place = self.program.place(declaration(&self.program.source, &entry.name));
-            return Err(failed(format!(
-                "{place}: \"{name}\" has a @location, which compute shaders do not have; {ARGUMENTS}"
-            )));
+        if let Some(name) = self.input_of_stage(entry) {
+            let what = format!("\"{name}\" has a @location, which compute shaders do not have; {ARGUMENTS}");
+            return Err(failed(format!("{}: {what}", place())));
         }
         let uses = self.program.info.get_entry_point(index);
         // Checked first: textures that a sampler uses stay textures, and would be reported instead.
@@ -151,7 +151,7 @@ impl Reflect<'_> {
     }
 
     /// The name of an argument, or of a member of one, that is an input of another stage.
-    fn location<'a>(&'a self, entry: &'a EntryPoint) -> Option<&'a str> {
+    fn input_of_stage<'a>(&'a self, entry: &'a EntryPoint) -> Option<&'a str> {
         let is_location = |binding: &Option<Binding>| matches!(binding, Some(Binding::Location { .. }));
         entry.function.arguments.iter().find_map(|argument| {
             let members: &[StructMember] = match &self.program.module.types[argument.ty].inner {
@@ -228,7 +228,7 @@ impl Reflect<'_> {
     fn scalar(&self, handle: Global, member: &StructMember) -> Result<interface::Scalar> {
         let name = member.name.clone().unwrap_or_default();
         let dtype = match self.program.module.types[member.ty].inner {
-            TypeInner::Scalar(scalar) => dtype(scalar),
+            TypeInner::Scalar(scalar) => dtype_of(scalar),
             _ => None,
         };
         let dtype = dtype.ok_or_else(|| {
@@ -317,7 +317,7 @@ impl Reflect<'_> {
             TypeInner::Scalar(scalar)
             | TypeInner::Vector { scalar, .. }
             | TypeInner::Matrix { scalar, .. }
-            | TypeInner::Atomic(scalar) => dtype(scalar),
+            | TypeInner::Atomic(scalar) => dtype_of(scalar),
             _ => None,
         }
     }
@@ -351,7 +351,7 @@ impl Reflect<'_> {
     fn broken(&self, handle: Global, what: &str, rule: &str) -> Error {
         let variables = &self.program.module.global_variables;
         let name = variables[handle].name.as_deref().unwrap_or_default();
-        let place = self.program.place(variables.get_span(handle));
+        let place = self.program.location(variables.get_span(handle));
         Error::new(ErrorKind::CompileFailed, format!("{place}: \"{name}\" {what}; {rule}"))
     }
 }
@@ -374,17 +374,4 @@ fn push_layout(list: &mut Vec<interface::Scalar>, member: &StructMember, rank: u
             offset_bytes: member.offset + 4 * (first + at),
         }));
     }
-}
-
-const fn dtype(scalar: Scalar) -> Option<DType> {
-    Some(match (scalar.kind, scalar.width) {
-        (ScalarKind::Sint, 4) => DType::I32,
-        (ScalarKind::Uint, 4) => DType::U32,
-        (ScalarKind::Sint, 8) => DType::I64,
-        (ScalarKind::Uint, 8) => DType::U64,
-        (ScalarKind::Float, 2) => DType::F16,
-        (ScalarKind::Float, 4) => DType::F32,
-        (ScalarKind::Float, 8) => DType::F64,
-        _ => return None,
-    })
 }

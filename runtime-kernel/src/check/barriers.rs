@@ -15,7 +15,7 @@ use crate::parse;
 use crate::program::Program;
 use crate::transform::inline::{Purpose, inline};
 
-/// More do not help.
+/// Further messages are dropped.
 const MAX_MESSAGES: usize = 20;
 
 /// Checks every entry point of a program.
@@ -107,8 +107,8 @@ impl DivergentBarrier {
         format!(
             "{}: {rule}, but the condition at {} varies within it; move it out of that control flow, or make \
              the condition the same for all of them, as workgroupUniformLoad does",
-            program.place(self.barrier),
-            program.place(self.condition)
+            program.location(self.barrier),
+            program.location(self.condition)
         )
     }
 }

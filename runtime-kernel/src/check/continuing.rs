@@ -7,7 +7,7 @@ use runtime_core::Result;
 use crate::ir::blocks::{self, Skip};
 use crate::ir::operands::{operands, used_by};
 use crate::ir::{Local, Value};
-use crate::parse::diagnostics::{failed, place};
+use crate::parse::diagnostics::{failed, location};
 
 /// Checks all loops of a module, whose text is `code`.
 ///
@@ -34,7 +34,7 @@ struct Bypassed {
 
 impl Bypassed {
     fn error(&self, code: &str, path: &str) -> runtime_core::Error {
-        let at = |span| place(code, path, span);
+        let at = |span| location(code, path, span);
         let name = self.name.as_ref().map_or_else(|| "a value".to_owned(), |name| format!("\"{name}\""));
         failed(format!(
             "{}: `continue` bypasses the declaration of {name} ({}), which the `continuing` block uses ({}); \

@@ -7,9 +7,9 @@ use naga::{
 };
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::ir::Value;
 use crate::ir::cooperative::{self, Matrix, ROW_ALIGNMENT};
 use crate::ir::variables::array_of;
+use crate::ir::{Value, declare};
 use crate::program::Program;
 
 /// Checks every `coopLoad` and `coopStore` of a program.
@@ -59,17 +59,12 @@ fn check_function(program: &Program, function: &Function, info: &FunctionInfo) -
 }
 
 fn failed(program: &Program, span: Span, message: &str) -> Error {
-    Error::new(ErrorKind::CompileFailed, format!("{}: {message}", program.place(span)))
+    Error::new(ErrorKind::CompileFailed, format!("{}: {message}", program.location(span)))
 }
 
 /// Whether a type is or has a cooperative matrix.
 fn has_matrix(module: &Module, ty: Handle<Type>) -> bool {
-    match module.types[ty].inner {
-        TypeInner::CooperativeMatrix { .. } => true,
-        TypeInner::Array { base, .. } => has_matrix(module, base),
-        TypeInner::Struct { ref members, .. } => members.iter().any(|member| has_matrix(module, member.ty)),
-        _ => false,
-    }
+    declare::has_part(module, ty, &|_, inner| matches!(inner, TypeInner::CooperativeMatrix { .. }))
 }
 
 const NOT_IN_MEMORY: &str =

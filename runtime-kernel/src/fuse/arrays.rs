@@ -1,6 +1,6 @@
 //! Keeps elements of a tensor in an array per item, or per group.
 
-use super::collide::{Meeting, meeting};
+use super::collide::{Overlap, overlap};
 use super::cover::Cover;
 use super::linear::{Linear, Scalars, Variable};
 use super::merge::{Array, Promoted};
@@ -44,7 +44,7 @@ pub(super) fn array(
     if !is_shared && len > MAX_OWN {
         return Err(Refusal::Unproven);
     }
-    check_meetings(uses, is_shared, &mut relies).ok_or(Refusal::Unproven)?;
+    check_overlaps(uses, is_shared, &mut relies).ok_or(Refusal::Unproven)?;
     check_reads(uses, is_shared, &mut relies).ok_or(Refusal::Unproven)?;
     let is_checked = is_checked(uses, &mut relies).ok_or(Refusal::Unproven)?;
     if is_shared && len * stride > room {
@@ -102,17 +102,17 @@ fn divisor(a: i128, b: i128) -> i128 {
 }
 
 /// Whether no two arrays have the same element.
-fn check_meetings(uses: &Uses<'_>, is_shared: bool, relies: &mut Vec<(usize, Scalars)>) -> Option<()> {
+fn check_overlaps(uses: &Uses<'_>, is_shared: bool, relies: &mut Vec<(usize, Scalars)>) -> Option<()> {
     for (at, (one, first)) in uses.list.iter().enumerate() {
         for (two, second) in &uses.list[at..] {
             if !(first.is_write || second.is_write) {
                 continue;
             }
-            let (meets, on) = meeting(first, second);
-            match meets {
-                Meeting::Never | Meeting::SameItem => {}
+            let (overlaps, on) = overlap(first, second);
+            match overlaps {
+                Overlap::Never | Overlap::SameItem => {}
                 // Within a launch, its own barriers may be for storage only.
-                Meeting::SameGroup if is_shared && one != two => {}
+                Overlap::SameGroup if is_shared && one != two => {}
                 _ => return None,
             }
             relies.extend([(*one, on[0]), (*two, on[1])]);

@@ -3,9 +3,9 @@
 use super::linear::{Integer, Scalars, Variable};
 use super::walk::Access;
 
-/// The items of two accesses that may touch the same bytes.
+/// Which pairs of items may touch the same bytes in two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Meeting {
+pub(super) enum Overlap {
     /// None.
     Never,
     /// One and the same item.
@@ -22,14 +22,14 @@ const MAX_VALUES: i128 = 16;
 const MAX_STEPS: u32 = 2000;
 
 /// Which items may touch the same bytes in two accesses of different launches, and the scalars that the answer relies on.
-pub(super) fn meeting(first: &Access, second: &Access) -> (Meeting, [Scalars; 2]) {
+pub(super) fn overlap(first: &Access, second: &Access) -> (Overlap, [Scalars; 2]) {
     let (Some(one), Some(two)) = (&first.offset, &second.offset) else {
-        return (Meeting::Anywhere, [0; 2]);
+        return (Overlap::Anywhere, [0; 2]);
     };
-    let attempts = [(Meeting::SameItem, &ALL[..]), (Meeting::SameGroup, &ALL[..3])];
+    let attempts = [(Overlap::SameItem, &ALL[..]), (Overlap::SameGroup, &ALL[..3])];
     // Facts may rely on scalars, so they come last.
     let attempts = attempts.into_iter().flat_map(|attempt| [false, true].map(|facts| (attempt, facts)));
-    for ((meeting, separate), uses_facts) in attempts {
+    for ((overlap, separate), uses_facts) in attempts {
         let mut pair = Pair {
             accesses: [first, second],
             separate,
@@ -41,12 +41,12 @@ pub(super) fn meeting(first: &Access, second: &Access) -> (Meeting, [Scalars; 2]
         let difference = one.constant - two.constant;
         let rest = [&one.terms[..], &two.terms[..]];
         match pair.outcome(rest, bytes.map(|bytes| bytes + difference), &mut Vec::new()) {
-            Solution::Impossible => return (Meeting::Never, pair.relies),
-            Solution::SameItem => return (meeting, pair.relies),
+            Solution::Impossible => return (Overlap::Never, pair.relies),
+            Solution::SameItem => return (overlap, pair.relies),
             Solution::Unknown => {}
         }
     }
-    (Meeting::Anywhere, [0; 2])
+    (Overlap::Anywhere, [0; 2])
 }
 
 /// The variables of an item; the first three are those of its group.

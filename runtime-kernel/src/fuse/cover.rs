@@ -5,7 +5,7 @@ use super::walk::{Access, Part};
 
 type Terms = Vec<(Variable, i128)>;
 
-/// What the iteration of a write is for the item that reads.
+/// Which iteration of a loop around the write concerns the item that reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Name {
     /// This variable of the read.

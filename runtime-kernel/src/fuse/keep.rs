@@ -65,7 +65,7 @@ impl<'a> Planner<'a> {
         self.launches[first..end].iter().filter(uses).map(user).collect()
     }
 
-    /// Keeps a tensor in variables, if that is proven to be right.
+    /// Promotes a tensor to variables if its accesses prove that each read then finds what was written.
     fn keep(
         &mut self,
         users: &[User<'a>],

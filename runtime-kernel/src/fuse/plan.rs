@@ -7,12 +7,12 @@ use runtime_core::lowering::{
 };
 use runtime_core::{DeviceInfo, Result};
 
-use super::collide::{Meeting, meeting};
+use super::collide::{Overlap, overlap};
 use super::keep::Promotions;
 use super::kernel::{Body, Kernel};
 use super::legality::{self, Geometry, Launch, Use, shown};
 use super::linear::Scalars;
-use super::merge::{Guard, Part, Promoted, merge};
+use super::merge::{Guard, MergedLaunch, Promoted, merge};
 use super::text::{Check, Text, text};
 use super::walk::{Access, Accesses, Shape, accesses};
 use crate::parse::limits::Depth;
@@ -178,14 +178,14 @@ impl<'a> Planner<'a> {
             let second: Vec<_> = second.collect();
             for a in first {
                 for b in second.iter().filter(|b| a.is_write || b.is_write) {
-                    let (meeting, on) = meeting(a, b);
-                    match meeting {
-                        Meeting::Anywhere if self.request.assume_group_local => {}
-                        Meeting::Anywhere => {
+                    let (overlap, on) = overlap(a, b);
+                    match overlap {
+                        Overlap::Anywhere if self.request.assume_group_local => {}
+                        Overlap::Anywhere => {
                             return Err(apart([&launches[0], &launches[1]], [(&one, a), (&two, b)]));
                         }
-                        Meeting::SameGroup => needs_barrier = true,
-                        Meeting::Never | Meeting::SameItem => {}
+                        Overlap::SameGroup => needs_barrier = true,
+                        Overlap::Never | Overlap::SameItem => {}
                     }
                     relies.extend(pair.into_iter().zip(on).filter(|(_, on)| *on != 0));
                 }
@@ -342,7 +342,7 @@ impl<'a> Planner<'a> {
         let parts: Vec<_> = self.launches[run.first..end]
             .iter()
             .zip(&geometry.guards)
-            .map(|(launch, guard)| Part {
+            .map(|(launch, guard)| MergedLaunch {
                 body: launch.body,
                 launch: launch.index,
                 guard: *guard,

@@ -2,7 +2,7 @@
 
 use naga::TypeInner;
 
-use super::collide::{Meeting, is_same_place, meeting};
+use super::collide::{Overlap, is_same_place, overlap};
 use super::legality::Launch;
 use super::linear::{Fact, Scalars};
 use super::merge::Promoted;
@@ -49,7 +49,7 @@ pub(super) fn private(uses: &Uses<'_>) -> Option<(Promoted, Vec<(usize, Scalars)
     let whole = whole && first.path.loops.is_empty();
     let place = first.offset.as_ref().filter(|_| whole)?;
     let mut relies = vec![(writer, place.relies)];
-    if meeting(first, first).0 != Meeting::SameItem {
+    if overlap(first, first).0 != Overlap::SameItem {
         return None;
     }
     let mut is_checked = false;
@@ -59,8 +59,8 @@ pub(super) fn private(uses: &Uses<'_>) -> Option<(Promoted, Vec<(usize, Scalars)
             return None;
         }
         let (on_path, on_access) = implied(&first.path, access)?;
-        let (meets, on) = meeting(first, access);
-        if meets != Meeting::SameItem {
+        let (overlaps, on) = overlap(first, access);
+        if overlaps != Overlap::SameItem {
             return None;
         }
         relies.extend([(writer, on_path | on[0]), (*launch, offset.relies | on_access | on[1])]);

@@ -13,7 +13,7 @@ use crate::program::Program;
 /// Fails on what a device does not support.
 pub(crate) type Check<'a> = &'a dyn Fn(&Program) -> CoreResult<()>;
 
-/// Accepted text.
+/// Fused WGSL that the front end accepts, and the name of its entry point.
 pub(super) struct Text {
     pub(super) text: String,
     pub(super) entry: String,

@@ -129,12 +129,17 @@ pub(crate) fn leaves(block: &Block) -> bool {
 pub(crate) fn note_all_calls(module: &Module, body: &Block) -> Vec<bool> {
     let mut called = vec![false; module.functions.len()];
     note_calls(body, &mut called);
+    note_inner_calls(module, &mut called);
+    called
+}
+
+/// Adds the functions that the called functions call. A function precedes its callers.
+pub(crate) fn note_inner_calls(module: &Module, called: &mut [bool]) {
     for (handle, function) in module.functions.iter().rev() {
         if called[handle.index()] {
-            note_calls(&function.body, &mut called);
+            note_calls(&function.body, called);
         }
     }
-    called
 }
 
 /// How far the jumps out of a statement lead, other than returns.

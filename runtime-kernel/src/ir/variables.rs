@@ -1,6 +1,6 @@
 //! The variables behind pointers, and the assignments of statements.
 
-use naga::{AddressSpace, Block, Expression, Function, Statement, StorageAccess};
+use naga::{AddressSpace, Block, Expression, Function, Literal, Module, Statement, StorageAccess};
 
 use super::blocks;
 use crate::ir::{Global, Local, Value};
@@ -36,6 +36,49 @@ pub(crate) fn loaded(function: &Function, load: Value) -> Option<Local> {
     let Expression::Load { pointer } = function.expressions[load] else { return None };
     match function.expressions[pointer] {
         Expression::LocalVariable(variable) => Some(variable),
+        _ => None,
+    }
+}
+
+impl Root {
+    pub(crate) const fn local(self) -> Option<Local> {
+        match self {
+            Self::Local(variable) => Some(variable),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn global(self) -> Option<Global> {
+        match self {
+            Self::Global(variable) => Some(variable),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a storage buffer.
+    pub(crate) fn is_buffer(self, module: &Module) -> bool {
+        self.global().is_some_and(|variable| {
+            matches!(module.global_variables[variable].space, AddressSpace::Storage { .. })
+        })
+    }
+}
+
+/// The variable and the value of a block that does nothing but assign them.
+pub(crate) fn lone_assignment(function: &Function, block: &Block) -> Option<(Local, Value)> {
+    let mut rest = block.iter().filter(|statement| !matches!(statement, Statement::Emit(_)));
+    match (rest.next(), rest.next()) {
+        (Some(&Statement::Store { pointer, value }), None) => match function.expressions[pointer] {
+            Expression::LocalVariable(variable) => Some((variable, value)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The value of a literal condition.
+pub(crate) fn truth(function: &Function, value: Value) -> Option<bool> {
+    match function.expressions[value] {
+        Expression::Literal(Literal::Bool(truth)) => Some(truth),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use naga::{AddressSpace, ArraySize, Expression, Handle, Module, Scalar, Type, Ty
 use runtime_core::backend::did_you_mean;
 use runtime_core::{Error, Result};
 
-use super::diagnostics::place;
+use super::diagnostics::location;
 use super::validate_again;
 use crate::ir::rebuild::{Change, Rebuild};
 use crate::ir::{Global, Value, blocks, declare};
@@ -33,7 +33,7 @@ pub(crate) fn pass(
     for name in names {
         let buffer = uniform(&module, name)?;
         immediate.add(&module, buffer).map_err(|why| {
-            let place = place(code, path, module.global_variables.get_span(buffer));
+            let place = location(code, path, module.global_variables.get_span(buffer));
             Error::invalid(format!("{place}: by_value = \"{name}\": {why}; pass it as a tensor"))
         })?;
     }

@@ -9,7 +9,7 @@ pub(crate) fn failed(message: String) -> Error {
 }
 
 /// `path:line` of `span` in `source`.
-pub(crate) fn place(source: &str, path: &str, span: Span) -> String {
+pub(crate) fn location(source: &str, path: &str, span: Span) -> String {
     let path = path_or_wgsl(path);
     match line(source, span) {
         Some(line) => format!("{path}:{line}"),

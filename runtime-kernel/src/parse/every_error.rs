@@ -6,7 +6,7 @@ use naga::front::wgsl::{self, ParseError};
 use naga::valid::ValidationError;
 use naga::{Arena, Block, Expression, Function, Module, Span, Statement, WithSpan};
 
-use super::diagnostics::{path_or_wgsl, place};
+use super::diagnostics::{location, path_or_wgsl};
 use super::explanations::explained;
 use super::pointer_calls;
 use super::tokens::{Token, text, tokens};
@@ -107,7 +107,7 @@ fn without_place(message: &str, code: &str, path: &str) -> String {
     let message = format!("index {index} is out of bounds of a vector, a matrix or an array");
     match (places.next(), places.next()) {
         (Some(at), None) => {
-            let line = place(code, path, tokens[at].span());
+            let line = location(code, path, tokens[at].span());
             format!("{line}: {message}")
         }
         _ => format!("{path}: {message}"),

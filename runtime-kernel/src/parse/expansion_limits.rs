@@ -5,7 +5,7 @@
 use naga::{FastHashMap, Span};
 use runtime_core::Result;
 
-use super::diagnostics::{failed, place};
+use super::diagnostics::{failed, location};
 use super::tokens::Token;
 
 /// Words of a structure, three per member, including the types that it names.
@@ -24,7 +24,7 @@ pub(crate) fn check(tokens: &[Token<'_>], code: &str, path: &str) -> Result<()> 
     for declaration in &graph.list {
         let max = if declaration.is_constant { MAX_VALUES } else { MAX_MEMBERS };
         if declaration.size > max {
-            let (name, place) = (declaration.name, place(code, path, declaration.span));
+            let (name, place) = (declaration.name, location(code, path, declaration.span));
             return Err(failed(format!(
                 "{place}: \"{name}\" expands to {} words with the declarations that it names, more than {max}",
                 declaration.size
@@ -38,7 +38,7 @@ pub(crate) fn check(tokens: &[Token<'_>], code: &str, path: &str) -> Result<()> 
     for token in tokens {
         copies = copies.saturating_add(graph.constant(token.text));
         if copies > MAX_COPIES {
-            let (name, place) = (token.text, place(code, path, token.span()));
+            let (name, place) = (token.text, location(code, path, token.span()));
             return Err(failed(format!("{place}: \"{name}\" is too large a constant to be used this often")));
         }
     }

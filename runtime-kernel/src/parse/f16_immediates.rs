@@ -7,7 +7,7 @@ use naga::valid::{GlobalUse, ModuleInfo, ValidationError, Validator};
 use naga::{AddressSpace, Module, Scalar, TypeInner, WithSpan};
 use runtime_core::Result;
 
-use super::diagnostics::{failed, place};
+use super::diagnostics::{failed, location};
 use crate::ir::Global;
 
 /// The immediate variables with an f16 member.
@@ -72,7 +72,7 @@ impl MadePrivate {
             .collect();
         for handle in restored {
             if is_written(handle) {
-                let place = place(code, path, module.global_variables.get_span(handle));
+                let place = location(code, path, module.global_variables.get_span(handle));
                 let name = module.global_variables[handle].name.as_deref().unwrap_or_default();
                 return Err(failed(format!(
                     "{place}: \"{name}\" is written; a var<immediate> can only be read"

@@ -3,7 +3,7 @@
 
 use runtime_core::Result;
 
-use super::diagnostics::{failed, place};
+use super::diagnostics::{failed, location};
 use super::tokens::{Token, tokens};
 
 const MAX_BYTES: usize = 4 << 20;
@@ -44,7 +44,7 @@ pub(crate) fn check<'a>(code: &'a str, path: &str) -> Result<(Depth, Vec<Token<'
     for token in tokens(code) {
         counter.visit(&token, code);
         if let Some(what) = counter.exceeded() {
-            return Err(failed(format!("{}: {what}; split it", place(code, path, token.span()))));
+            return Err(failed(format!("{}: {what}; split it", location(code, path, token.span()))));
         }
         all.push(token);
     }

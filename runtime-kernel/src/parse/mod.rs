@@ -23,7 +23,6 @@ pub(crate) mod text_edits;
 pub(crate) mod textures;
 pub(crate) mod tokens;
 pub(crate) mod type_parameters;
-pub(crate) mod typed_half_bitcasts;
 
 use naga::front::wgsl;
 use naga::valid::{
@@ -32,7 +31,7 @@ use naga::valid::{
 use naga::{AddressSpace, ArraySize, Module, Span, TypeInner, WithSpan};
 use runtime_core::{Error, ErrorKind, Result};
 
-use self::diagnostics::{failed, place};
+use self::diagnostics::{failed, location};
 
 /// The capabilities that a portable kernel may use. Textures are checked by their uses, in words of their own.
 pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
@@ -66,7 +65,7 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<S
     if pointers_to_variables::are_taken(&module) {
         errors = every_error::of_pointer_calls(&mut module, code, path);
         if let Err((span, limit)) = pointers_to_variables::replace(&mut module) {
-            errors.push(format!("{}: {limit}", place(code, path, span)));
+            errors.push(format!("{}: {limit}", location(code, path, span)));
             return Err(errors);
         }
     }
@@ -96,7 +95,7 @@ pub(crate) fn diagnostic(texts: &[String], code: &str, path: &str) -> Error {
     if let Some(span) = push_constant(code) {
         return failed(format!(
             "{}: the scalars of a kernel are in `var<immediate>`, not in `var<push_constant>`; rename it",
-            place(code, path, span)
+            location(code, path, span)
         ));
     }
     let with_remedy =
@@ -106,14 +105,11 @@ pub(crate) fn diagnostic(texts: &[String], code: &str, path: &str) -> Error {
 
 /// The older name of the address space of scalars.
 fn push_constant(code: &str) -> Option<Span> {
-    let mut last = ["", ""];
-    let mut all = tokens::tokens(code);
-    let found = all.find(|token| {
-        let is_space = token.text == "push_constant" && last == ["var", "<"];
-        last = [last[1], token.text];
-        is_space
-    });
-    found.map(|token| token.span())
+    let tokens: Vec<_> = tokens::tokens(code).collect();
+    let is_space = |at: &usize| {
+        ["var", "<", "push_constant"].iter().zip(*at..).all(|(word, at)| tokens::text(&tokens, at) == *word)
+    };
+    (0..tokens.len()).find(is_space).map(|at| tokens[at + 2].span())
 }
 
 /// Validates a module against [`CAPABILITIES`]. Uniform buffers may have the layouts of storage buffers, as the language

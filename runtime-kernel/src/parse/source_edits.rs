@@ -4,23 +4,14 @@ use std::borrow::Cow;
 
 use runtime_core::{DType, Error, Result};
 
-use super::diagnostics::{failed, place};
+use super::diagnostics::{failed, location};
 use super::text_edits::applied;
 use super::tokens::{Token, tokens};
-
-const TYPES: [(&str, DType); 7] = [
-    ("f32", DType::F32),
-    ("f16", DType::F16),
-    ("f64", DType::F64),
-    ("i32", DType::I32),
-    ("u32", DType::U32),
-    ("i64", DType::I64),
-    ("u64", DType::U64),
-];
+use crate::ir::declare::{ELEMENTS, scalar_name, scalar_of};
 
 /// The type that a plain scalar type's name stands for.
 pub(crate) fn plain_type(name: &str) -> Option<DType> {
-    TYPES.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
+    ELEMENTS.into_iter().find(|(_, scalar)| scalar_name(*scalar) == name).map(|(dtype, _)| dtype)
 }
 
 /// `code` with other definitions of the aliases with these names; line numbers stay the same.
@@ -51,8 +42,8 @@ fn definition<'a>(
     alias: &str,
     element: DType,
 ) -> Result<(Token<'a>, &'static str)> {
-    let (name, _) = TYPES.into_iter().find(|(_, dtype)| *dtype == element).ok_or_else(|| {
-        let names = TYPES.map(|(name, _)| name).join(", ");
+    let name = scalar_of(element).map(scalar_name).ok_or_else(|| {
+        let names = ELEMENTS.map(|(_, scalar)| scalar_name(scalar)).join(", ");
         Error::invalid(format!("element type {element} does not exist in WGSL (valid: {names})"))
     })?;
     let old = alias_definition(code, alias).ok_or_else(|| {
@@ -62,7 +53,7 @@ fn definition<'a>(
         ))
     })?;
     if plain_type(old.text).is_none() {
-        let place = place(code, path, old.span());
+        let place = location(code, path, old.span());
         return Err(failed(format!("{place}: `alias {alias}` must name a plain type such as f32")));
     }
     Ok((old, name))

@@ -12,10 +12,11 @@ use naga::{Arena, Expression, Module, Scalar, ScalarKind, TypeInner};
 use runtime_core::backend::did_you_mean;
 use runtime_core::{DType, Error, Options, Result};
 
-use super::diagnostics::place;
+use super::diagnostics::location;
 use super::tokens::{Token, tokens};
 use crate::interface::Override;
 use crate::ir::Value;
+use crate::ir::declare::scalar_name;
 use crate::ir::operands::{is_result, operands};
 
 /// Values for a kernel's `override` constants, and its element types.
@@ -142,7 +143,7 @@ pub(crate) fn values(
         let Some(name) = constant.name.clone() else { continue };
         if constant.init.is_none() && !values.contains_key(&name) {
             if is_used(module, &name) {
-                let place = place(code, path, module.overrides.get_span(handle));
+                let place = location(code, path, module.overrides.get_span(handle));
                 missing.push(format!(
                     "{place}: override \"{name}\" has no default; give it a value: constant \"{name}=VALUE\""
                 ));
@@ -332,21 +333,6 @@ fn literal(scalar: Scalar, text: &str) -> Option<String> {
 fn type_name(module: &Module, constant: &naga::Override) -> &'static str {
     match module.types[constant.ty].inner {
         TypeInner::Scalar(scalar) => scalar_name(scalar),
-        _ => "unknown",
-    }
-}
-
-/// WGSL's name of a scalar type.
-pub(crate) const fn scalar_name(scalar: Scalar) -> &'static str {
-    match (scalar.kind, scalar.width) {
-        (ScalarKind::Bool, _) => "bool",
-        (ScalarKind::Sint, 4) => "i32",
-        (ScalarKind::Uint, 4) => "u32",
-        (ScalarKind::Float, 4) => "f32",
-        (ScalarKind::Float, 2) => "f16",
-        (ScalarKind::Float, 8) => "f64",
-        (ScalarKind::Sint, 8) => "i64",
-        (ScalarKind::Uint, 8) => "u64",
         _ => "unknown",
     }
 }

@@ -2,7 +2,7 @@
 
 use runtime_core::Error;
 
-use super::diagnostics::{failed, place};
+use super::diagnostics::{failed, location};
 use super::tokens::tokens;
 
 /// The error for the first directive or placeholder of a text that is not WGSL. A valid text may contain the same
@@ -13,7 +13,7 @@ pub(crate) fn unexpanded(code: &str, path: &str) -> Option<Error> {
     let line = code[foreign.range.start..].lines().next().unwrap_or_default().trim_end();
     Some(failed(format!(
         "{}: this text is not WGSL yet: `{}` is for a preprocessor or template engine; expand the text, and load the result",
-        place(code, path, foreign.span()),
+        location(code, path, foreign.span()),
         shortened(line),
     )))
 }

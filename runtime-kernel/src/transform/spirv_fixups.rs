@@ -207,22 +207,19 @@ fn binary(new: &mut Rebuild<'_>, op: BinaryOperator, left: Value, right: Value) 
 fn limited(new: &mut Rebuild<'_>, fun: MathFunction, operands: [Value; 2], high: Option<Value>) -> Value {
     let ([a, b], high) = (operands.map(|operand| new.value(operand)), high.map(|high| new.value(high)));
     match (fun, high) {
-        (MathFunction::Min, _) => smaller(new, a, b),
-        (_, None) => larger(new, a, b),
+        (MathFunction::Min, _) => extreme(new, a, b, false),
+        (_, None) => extreme(new, a, b, true),
         (_, Some(high)) => {
-            let above = larger(new, a, b);
-            smaller(new, above, high)
+            let above = extreme(new, a, b, true);
+            extreme(new, above, high, false)
         }
     }
 }
 
-fn smaller(new: &mut Rebuild<'_>, a: Value, b: Value) -> Value {
-    let condition = binary(new, BinaryOperator::Less, b, a);
-    new.append(Expression::Select { condition, accept: b, reject: a })
-}
-
-fn larger(new: &mut Rebuild<'_>, a: Value, b: Value) -> Value {
-    let condition = binary(new, BinaryOperator::Less, a, b);
+/// The larger or the smaller of two integers.
+fn extreme(new: &mut Rebuild<'_>, a: Value, b: Value, is_larger: bool) -> Value {
+    let (left, right) = if is_larger { (a, b) } else { (b, a) };
+    let condition = binary(new, BinaryOperator::Less, left, right);
     new.append(Expression::Select { condition, accept: b, reject: a })
 }
 

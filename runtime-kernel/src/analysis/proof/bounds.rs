@@ -6,14 +6,14 @@
 
 use naga::valid::FunctionInfo;
 use naga::{
-    BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Literal, Module, Scalar, Statement,
-    SwitchCase, TypeInner, UnaryOperator,
+    BinaryOperator, Block, Expression, FastHashMap, Function, Handle, Module, Scalar, Statement, SwitchCase,
+    TypeInner, UnaryOperator,
 };
 
 pub(crate) use super::facts::{Bounds, Fact, Scope};
 use super::{FunctionContext, range};
 use crate::ir::blocks::leaves;
-use crate::ir::variables::{Root, assigned, loaded, root};
+use crate::ir::variables::{Root, assigned, loaded, lone_assignment, root, truth};
 use crate::ir::{Local, Value};
 use crate::program::Program;
 
@@ -217,25 +217,15 @@ impl<'f> Walk<'f> {
 
     /// naga's front end lowers `a && b` to a branch that assigns a variable.
     fn note_logical(&mut self, left: Value, [accept, reject]: [&Block; 2]) {
-        let lone = |block: &Block| {
-            let mut rest = block.iter().filter(|statement| !matches!(statement, Statement::Emit(_)));
-            match (rest.next(), rest.next()) {
-                (Some(&Statement::Store { pointer, value }), None) => Some((pointer, value)),
-                _ => None,
-            }
-        };
-        let (Some((pointer, accepted)), Some((other, rejected))) = (lone(accept), lone(reject)) else {
+        let (Some((variable, accepted)), Some((other, rejected))) =
+            (lone_assignment(self.function, accept), lone_assignment(self.function, reject))
+        else {
             return;
         };
-        let variable = match (&self.function.expressions[pointer], &self.function.expressions[other]) {
-            (Expression::LocalVariable(a), Expression::LocalVariable(b)) if a == b => *a,
-            _ => return,
-        };
-        let truth = |value| match self.function.expressions[value] {
-            Expression::Literal(Literal::Bool(truth)) => Some(truth),
-            _ => None,
-        };
-        let logical = match (truth(accepted), truth(rejected)) {
+        if variable != other {
+            return;
+        }
+        let logical = match (truth(self.function, accepted), truth(self.function, rejected)) {
             (_, Some(other)) => Logical { is: !other, left: (left, true), right: accepted },
             (Some(other), _) => Logical { is: !other, left: (left, false), right: rejected },
             _ => return,

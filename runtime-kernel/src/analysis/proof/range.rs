@@ -11,7 +11,7 @@ use super::constant::literal;
 use super::operation::of_binary;
 use super::{FunctionContext, call};
 use crate::ir::operands::operands;
-use crate::ir::variables::loaded;
+use crate::ir::variables::{self, loaded};
 use crate::ir::{Global, Local, Value};
 
 /// An element of an array, a matrix or a vector.
@@ -58,7 +58,7 @@ pub(crate) fn limit_anywhere(context: FunctionContext<'_>, element: Element) -> 
 }
 
 /// Whether the conditions around an access are what keeps it in range, so that it must not be moved out of them.
-pub(crate) fn is_proven_by_its_place(context: FunctionContext<'_>, mut pointer: Value) -> bool {
+pub(crate) fn is_proven_by_conditions(context: FunctionContext<'_>, mut pointer: Value) -> bool {
     while let Some(element) = Element::of(context.function, pointer) {
         if limit(context, element).is_none() && limit_in(context, Scope::default(), element).is_some() {
             return true;
@@ -118,14 +118,8 @@ fn is_length(context: FunctionContext<'_>, expression: Value, variable: Global) 
 }
 
 /// The global variable that an access chain starts from.
-pub(crate) fn root(context: FunctionContext<'_>, mut pointer: Value) -> Option<Global> {
-    loop {
-        match context.function.expressions[pointer] {
-            Expression::GlobalVariable(variable) => return Some(variable),
-            Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => pointer = base,
-            _ => return None,
-        }
-    }
+pub(crate) fn root(context: FunctionContext<'_>, pointer: Value) -> Option<Global> {
+    variables::root(context.function, pointer).global()
 }
 
 /// Whether an expression depends, or may depend, on a variable.

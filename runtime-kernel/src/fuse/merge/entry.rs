@@ -2,12 +2,13 @@
 
 use naga::{
     BinaryOperator, Binding, Block, BuiltIn, EntryPoint, Expression, Function, FunctionArgument, Handle,
-    Literal, Range, Scalar, ShaderStage, Span, Statement, Type, TypeInner, VectorSize,
+    Scalar, ShaderStage, Statement, Type, TypeInner, VectorSize,
 };
 use runtime_core::{Error, Result};
 
-use super::{Guard, Merge, Part};
+use super::{Guard, Merge, MergedLaunch};
 use crate::fuse::linear::Variable;
+use crate::ir::body_writer::{BodyWriter, WriteBody};
 use crate::ir::{Value, declare};
 
 /// A body in the new module, and the types of its source there.
@@ -16,18 +17,17 @@ type BodyFunction = (Handle<Function>, Vec<Handle<Type>>);
 /// Makes the entry point of the merged module.
 pub(super) fn entry_point(
     merge: &mut Merge<'_>,
-    parts: &[Part<'_>],
+    parts: &[MergedLaunch<'_>],
     bodies: &[BodyFunction],
     (groups, group_size): (&[[Option<u32>; 3]], [u32; 3]),
 ) -> Result<EntryPoint> {
-    let mut writer = EntryWriter { merge, function: Function::default(), built_ins: Vec::new() };
-    let mut block = Block::new();
+    let mut writer = EntryWriter { merge, out: BodyWriter::new(Function::default()), built_ins: Vec::new() };
     writer.arguments(parts);
-    writer.first_indices(&mut block)?;
-    for ((part, body), groups) in parts.iter().zip(bodies).zip(groups) {
-        writer.part(part, body, groups, &mut block)?;
-    }
-    writer.function.body = block;
+    let body = writer.nested(|writer| {
+        writer.first_indices()?;
+        let mut launches = parts.iter().zip(bodies).zip(groups);
+        launches.try_for_each(|((part, body), groups)| writer.part(part, body, groups))
+    })?;
     let name = parts.iter().map(|part| part.body.point().name.as_str()).collect::<Vec<_>>().join("_");
     Ok(EntryPoint {
         name: name.chars().take(MAX_NAME).collect(),
@@ -35,7 +35,7 @@ pub(super) fn entry_point(
         early_depth_test: None,
         workgroup_size: group_size,
         workgroup_size_overrides: None,
-        function: writer.function,
+        function: writer.out.finish(body),
         mesh_info: None,
         task_payload: None,
         incoming_ray_payload: None,
@@ -47,24 +47,19 @@ const MAX_NAME: usize = 80;
 
 struct EntryWriter<'w, 'a> {
     merge: &'w mut Merge<'a>,
-    function: Function,
+    out: BodyWriter,
     built_ins: Vec<(BuiltIn, Value)>,
 }
 
+impl WriteBody for EntryWriter<'_, '_> {
+    fn writer(&mut self) -> &mut BodyWriter {
+        &mut self.out
+    }
+}
+
 impl EntryWriter<'_, '_> {
-    fn append(&mut self, expression: Expression) -> Value {
-        self.function.expressions.append(expression, Span::UNDEFINED)
-    }
-
-    /// Appends an expression that is evaluated here.
-    fn emit(&mut self, expression: Expression, block: &mut Block) -> Value {
-        let handle = self.append(expression);
-        block.push(Statement::Emit(Range::new_from_bounds(handle, handle)), Span::UNDEFINED);
-        handle
-    }
-
     /// Takes the built-in values that the bodies and guards need.
-    fn arguments(&mut self, parts: &[Part<'_>]) {
+    fn arguments(&mut self, parts: &[MergedLaunch<'_>]) {
         for part in parts {
             let own = part.body.built_ins();
             let guard = match part.guard {
@@ -89,36 +84,41 @@ impl EntryWriter<'_, '_> {
     }
 
     /// Sets the variables with the first indices of arrays of promoted tensors.
-    fn first_indices(&mut self, block: &mut Block) -> Result<()> {
+    fn first_indices(&mut self) -> Result<()> {
         let promoted = self.merge.promoted;
         for each in promoted {
             let (Some(array), Some(&[_, first])) = (&each.array, self.merge.variables.get(&each.tensor))
             else {
                 continue;
             };
-            let mut value = self.append(Expression::Literal(Literal::U32(array.first.constant)));
+            let mut value = self.number(array.first.constant);
             for &(variable, factor) in &array.first.terms {
-                let position = self.position(variable, block)?;
-                let factor = self.append(Expression::Literal(Literal::U32(factor)));
-                let product = self.emit(binary(BinaryOperator::Multiply, position, factor), block);
-                value = self.emit(binary(BinaryOperator::Add, value, product), block);
+                let position = self.position(variable)?;
+                let factor = self.number(factor);
+                let product = self.binary(BinaryOperator::Multiply, position, factor);
+                value = self.binary(BinaryOperator::Add, value, product);
             }
-            let pointer = self.append(Expression::GlobalVariable(first));
-            block.push(Statement::Store { pointer, value }, Span::UNDEFINED);
+            let pointer = self.constant(Expression::GlobalVariable(first));
+            self.push(Statement::Store { pointer, value });
         }
         Ok(())
     }
 
     /// The position of the item, or of its group, along an axis.
-    fn position(&mut self, variable: Variable, block: &mut Block) -> Result<Value> {
+    fn position(&mut self, variable: Variable) -> Result<Value> {
         let (built_in, axis) = match variable {
             Variable::Group(axis) => (BuiltIn::WorkGroupId, axis),
             Variable::Local(axis) => (BuiltIn::LocalInvocationId, axis),
             _ => return Err(internal("a position")),
         };
-        let base = self.built_ins.iter().find(|(known, _)| *known == built_in).map(|(_, value)| *value);
-        let base = base.ok_or_else(|| internal("a built-in value"))?;
-        Ok(self.emit(Expression::AccessIndex { base, index: axis.into() }, block))
+        let base = self.built_in(built_in)?;
+        Ok(self.append(Expression::AccessIndex { base, index: axis.into() }))
+    }
+
+    /// A built-in value that is taken.
+    fn built_in(&self, built_in: BuiltIn) -> Result<Value> {
+        let taken = self.built_ins.iter().find(|(known, _)| *known == built_in);
+        taken.map(|(_, value)| *value).ok_or_else(|| internal("a built-in value"))
     }
 
     /// Takes a built-in value, unless it is taken already.
@@ -134,118 +134,93 @@ impl EntryWriter<'_, '_> {
             _ => TypeInner::Scalar(Scalar::U32),
         };
         let ty = declare::ty(&mut self.merge.module.types, inner);
-        let place = u32::try_from(self.function.arguments.len()).unwrap_or(u32::MAX);
+        let place = u32::try_from(self.out.function.arguments.len()).unwrap_or(u32::MAX);
         let name = format!("{built_in:?}").chars().filter(char::is_ascii_uppercase).collect::<String>();
-        self.function.arguments.push(FunctionArgument {
+        self.out.function.arguments.push(FunctionArgument {
             name: Some(name.to_ascii_lowercase()),
             ty,
             binding: Some(Binding::BuiltIn(built_in)),
         });
-        let value = self.append(Expression::FunctionArgument(place));
+        let value = self.constant(Expression::FunctionArgument(place));
         self.built_ins.push((built_in, value));
     }
 
     fn part(
         &mut self,
-        part: &Part<'_>,
+        part: &MergedLaunch<'_>,
         (function, types): &BodyFunction,
         groups: &[Option<u32>; 3],
-        block: &mut Block,
     ) -> Result<()> {
         if part.barrier {
-            let both = naga::Barrier::STORAGE | naga::Barrier::WORK_GROUP;
-            block.push(Statement::ControlBarrier(both), Span::UNDEFINED);
+            self.push(Statement::ControlBarrier(naga::Barrier::STORAGE | naga::Barrier::WORK_GROUP));
         }
-        let condition = self.guard(part.guard, groups, block)?;
-        let mut call = Block::new();
-        let mut arguments = Vec::new();
-        for argument in &part.body.function().arguments {
-            let ty = types[argument.ty.index()];
-            arguments.push(self.passed((part, groups), (&argument.binding, ty), &mut call)?);
-        }
-        call.push(Statement::Call { function: *function, arguments, result: None }, Span::UNDEFINED);
-        match condition {
-            Some(condition) => {
-                block.push(Statement::If { condition, accept: call, reject: Block::new() }, Span::UNDEFINED);
-            }
-            None => block.append(&mut call),
-        }
+        let condition = self.guard(part.guard, groups)?;
+        let call = |writer: &mut Self| {
+            let declared = part.body.function().arguments.iter();
+            let passed = declared.map(|argument| (&argument.binding, types[argument.ty.index()]));
+            let arguments =
+                passed.map(|argument| writer.passed((part, groups), argument)).collect::<Result<_>>()?;
+            writer.push(Statement::Call { function: *function, arguments, result: None });
+            Ok(())
+        };
+        let Some(condition) = condition else { return call(self) };
+        let accept = self.nested(call)?;
+        self.push(Statement::If { condition, accept, reject: Block::new() });
         Ok(())
     }
 
     /// The value of an argument of a body.
     fn passed(
         &mut self,
-        (part, groups): (&Part<'_>, &[Option<u32>; 3]),
+        (part, groups): (&MergedLaunch<'_>, &[Option<u32>; 3]),
         (binding, ty): (&Option<Binding>, Handle<Type>),
-        block: &mut Block,
     ) -> Result<Value> {
-        match binding {
+        let components = match binding {
             Some(Binding::BuiltIn(BuiltIn::NumWorkGroups)) if !part.has_all_groups => {
-                let mut components = Vec::with_capacity(3);
-                for member in groups {
-                    components.push(self.member(*member, block)?);
-                }
-                Ok(self.emit(Expression::Compose { ty, components }, block))
+                groups.iter().map(|member| self.member(*member)).collect::<Result<_>>()?
             }
-            Some(Binding::BuiltIn(built_in)) => {
-                let known = self.built_ins.iter().find(|(known, _)| known == built_in);
-                known.map(|(_, value)| *value).ok_or_else(|| internal("a built-in value"))
-            }
+            Some(Binding::BuiltIn(built_in)) => return self.built_in(*built_in),
             _ => {
                 let TypeInner::Struct { members, .. } = self.merge.module.types[ty].inner.clone() else {
                     return Err(internal("a binding"));
                 };
-                let mut components = Vec::with_capacity(members.len());
-                for member in &members {
-                    components.push(self.passed((part, groups), (&member.binding, member.ty), block)?);
-                }
-                Ok(self.emit(Expression::Compose { ty, components }, block))
+                let values = members.iter().map(|member| (&member.binding, member.ty));
+                values.map(|member| self.passed((part, groups), member)).collect::<Result<_>>()?
             }
-        }
+        };
+        Ok(self.append(Expression::Compose { ty, components }))
     }
 
     /// The value of a member of the immediates.
-    fn member(&mut self, member: Option<u32>, block: &mut Block) -> Result<Value> {
+    fn member(&mut self, member: Option<u32>) -> Result<Value> {
         let (Some(index), Some(immediates)) = (member, self.merge.immediates) else {
             return Err(internal("the number of groups"));
         };
-        let base = self.append(Expression::GlobalVariable(immediates));
-        let pointer = self.emit(Expression::AccessIndex { base, index }, block);
-        Ok(self.emit(Expression::Load { pointer }, block))
+        let base = self.constant(Expression::GlobalVariable(immediates));
+        let pointer = self.append(Expression::AccessIndex { base, index });
+        Ok(self.append(Expression::Load { pointer }))
     }
 
-    fn guard(&mut self, guard: Guard, groups: &[Option<u32>; 3], block: &mut Block) -> Result<Option<Value>> {
+    fn guard(&mut self, guard: Guard, groups: &[Option<u32>; 3]) -> Result<Option<Value>> {
         let (built_in, axes, factor) = match guard {
             Guard::None => return Ok(None),
             Guard::Groups(axes) => (BuiltIn::WorkGroupId, axes, None),
             Guard::Items(size) => (BuiltIn::GlobalInvocationId, [true, false, false], Some(size)),
         };
-        let base = self.built_ins.iter().find(|(known, _)| *known == built_in).map(|(_, value)| *value);
-        let base = base.ok_or_else(|| internal("a built-in value"))?;
+        let base = self.built_in(built_in)?;
         let mut all = None;
-        for (axis, index) in [0, 1, 2].into_iter().zip(0u32..) {
-            if !axes[axis] {
-                continue;
-            }
-            let left = self.emit(Expression::AccessIndex { base, index }, block);
-            let mut right = self.member(groups[axis], block)?;
+        for ((_, group), index) in axes.into_iter().zip(groups).zip(0..).filter(|((needed, _), _)| *needed) {
+            let left = self.append(Expression::AccessIndex { base, index });
+            let mut right = self.member(*group)?;
             if let Some(size) = factor {
-                let size = self.append(Expression::Literal(Literal::U32(size)));
-                right = self.emit(binary(BinaryOperator::Multiply, right, size), block);
+                let size = self.number(size);
+                right = self.binary(BinaryOperator::Multiply, right, size);
             }
-            let less = self.emit(binary(BinaryOperator::Less, left, right), block);
-            all = Some(match all {
-                None => less,
-                Some(before) => self.emit(binary(BinaryOperator::LogicalAnd, before, less), block),
-            });
+            let less = self.binary(BinaryOperator::Less, left, right);
+            all = Some(all.map_or(less, |before| self.binary(BinaryOperator::LogicalAnd, before, less)));
         }
         Ok(all)
     }
-}
-
-const fn binary(op: BinaryOperator, left: Value, right: Value) -> Expression {
-    Expression::Binary { op, left, right }
 }
 
 fn internal(what: &str) -> Error {

@@ -28,8 +28,8 @@ pub(super) enum Guard {
     Items(u32),
 }
 
-/// A launch to merge.
-pub(super) struct Part<'a> {
+/// A launch that becomes a part of the merged module.
+pub(super) struct MergedLaunch<'a> {
     pub(super) body: Body<'a>,
     pub(super) launch: usize,
     pub(super) guard: Guard,
@@ -77,7 +77,7 @@ pub(super) struct Merged {
 /// `Unsupported` for what cannot be merged.
 pub(super) fn merge(
     request: &FusionRequest<'_>,
-    parts: &[Part<'_>],
+    parts: &[MergedLaunch<'_>],
     promoted: &[Promoted],
     (group_size, constants): ([u32; 3], bool),
 ) -> Result<Merged> {
@@ -144,7 +144,7 @@ impl Merge<'_> {
     }
 
     /// What the scalars of a launch become.
-    fn scalars(&mut self, part: &Part<'_>, constants: bool) -> Result<Vec<ScalarSource>> {
+    fn scalars(&mut self, part: &MergedLaunch<'_>, constants: bool) -> Result<Vec<ScalarSource>> {
         let interface = part.body.interface();
         let first = interface.tensors.len();
         let mut list = Vec::with_capacity(interface.scalars.len());
@@ -157,7 +157,7 @@ impl Merge<'_> {
             list.push(match value {
                 Some(value) => ScalarSource::Value(value),
                 None => {
-                    let ty = naga_scalar(scalar.dtype).ok_or_else(|| {
+                    let ty = declare::scalar_of(scalar.dtype).ok_or_else(|| {
                         Error::unsupported(format!("a scalar of type {} is not supported", scalar.dtype))
                     })?;
                     ScalarSource::Member(self.member(
@@ -172,7 +172,7 @@ impl Merge<'_> {
     }
 
     /// The members with the groups of a launch along each axis, where they are needed.
-    fn groups(&mut self, part: &Part<'_>) -> [Option<u32>; 3] {
+    fn groups(&mut self, part: &MergedLaunch<'_>) -> [Option<u32>; 3] {
         let counts = !part.has_all_groups && part.body.built_ins().contains(&BuiltIn::NumWorkGroups);
         let needed = match part.guard {
             _ if counts => [true; 3],
@@ -200,7 +200,7 @@ impl Merge<'_> {
     /// Copies a launch's functions; returns the one that was its entry point, and how its types were copied.
     fn part(
         &mut self,
-        part: &Part<'_>,
+        part: &MergedLaunch<'_>,
         scalars: Vec<ScalarSource>,
         lengths: &[u32],
     ) -> Result<(Handle<Function>, Vec<Handle<Type>>)> {
@@ -224,7 +224,7 @@ impl Merge<'_> {
     }
 
     /// Declares the variables that a launch uses.
-    fn variables(&mut self, part: &Part<'_>, copier: &mut Copier<'_>, lengths: &[u32]) -> Result<()> {
+    fn variables(&mut self, part: &MergedLaunch<'_>, copier: &mut Copier<'_>, lengths: &[u32]) -> Result<()> {
         for (old, source) in part.body.program.module.global_variables.iter() {
             if part.body.info()[old].is_empty() {
                 continue;
@@ -252,7 +252,7 @@ impl Merge<'_> {
     /// The binding of a tensor; `None` if its elements are kept in a variable.
     fn tensor(
         &mut self,
-        part: &Part<'_>,
+        part: &MergedLaunch<'_>,
         old: Global,
         (copier, access): (&mut Copier<'_>, StorageAccess),
         lengths: &[u32],
@@ -329,19 +329,6 @@ impl Merge<'_> {
         self.variables.insert(promoted.tensor, variables);
         Ok(variables)
     }
-}
-
-fn naga_scalar(dtype: DType) -> Option<Scalar> {
-    Some(match dtype {
-        DType::I32 => Scalar::I32,
-        DType::U32 => Scalar::U32,
-        DType::I64 => Scalar::I64,
-        DType::U64 => Scalar::U64,
-        DType::F16 => Scalar::F16,
-        DType::F32 => Scalar::F32,
-        DType::F64 => Scalar::F64,
-        _ => return None,
-    })
 }
 
 /// A scalar argument as a literal; `None` for values that have none.

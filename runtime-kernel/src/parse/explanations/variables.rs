@@ -4,7 +4,7 @@ use naga::valid::{Disalignment, GlobalVariableError, TypeError, TypeFlags};
 use naga::{AddressSpace, ArraySize, GlobalVariable, Handle, Span, Type, TypeInner};
 
 use super::{Context, Explanation, or_empty};
-use crate::ir::{Global, blocks};
+use crate::ir::{Global, blocks, declare};
 
 impl Context<'_> {
     pub(super) fn of_type(&self, ty: Handle<Type>, error: &TypeError) -> Explanation {
@@ -76,14 +76,7 @@ impl Context<'_> {
     }
 
     fn contains(&self, whole: Handle<Type>, part: Handle<Type>) -> bool {
-        whole == part
-            || match &self.module.types[whole].inner {
-                TypeInner::Array { base, .. } => self.contains(*base, part),
-                TypeInner::Struct { members, .. } => {
-                    members.iter().any(|member| self.contains(member.ty, part))
-                }
-                _ => false,
-            }
+        declare::has_part(self.module, whole, &|ty, _| ty == part)
     }
 
     pub(super) fn of_variable(&self, variable: Global, error: &GlobalVariableError) -> Explanation {

@@ -22,6 +22,16 @@ impl Dialect {
         }
     }
 
+    /// The language's own function on a floating-point type.
+    pub(crate) fn float_function(self, name: &str, scalar: Scalar) -> String {
+        let suffix = if scalar.width == 4 { "f" } else { "" };
+        match self {
+            Self::OpenCl => name.to_owned(),
+            Self::Cuda => [name, suffix].concat(),
+            Self::Host => ["__builtin_", name, suffix].concat(),
+        }
+    }
+
     /// The qualifiers in front of a function.
     pub(crate) const fn function(self) -> &'static str {
         match self {

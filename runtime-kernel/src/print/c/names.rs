@@ -10,8 +10,9 @@ use std::fmt::Write as _;
 use naga::{ArraySize, Constant, FastHashMap, FastHashSet, Function, Handle, Module, Type, TypeInner};
 
 use super::reserved;
-use super::type_names::{scalar_name, vector_name};
+use super::type_names::vector_name;
 use crate::ir::Global;
+use crate::ir::declare::scalar_name;
 
 /// The suffix that makes a name safe.
 const MARK: &str = "_w";

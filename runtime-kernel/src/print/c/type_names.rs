@@ -1,22 +1,6 @@
-//! WGSL's names of scalars, vectors and matrices, under which C defines them.
+//! WGSL's names of vectors and matrices, under which C defines them.
 
 use naga::{Scalar, ScalarKind, VectorSize};
-
-/// WGSL's name of a scalar type.
-pub(crate) const fn scalar_name(scalar: Scalar) -> &'static str {
-    match (scalar.kind, scalar.width) {
-        (ScalarKind::Bool, _) => "bool",
-        (ScalarKind::Sint, 2) => "i16",
-        (ScalarKind::Uint, 2) => "u16",
-        (ScalarKind::Sint, 8) => "i64",
-        (ScalarKind::Uint, 8) => "u64",
-        (ScalarKind::Sint | ScalarKind::AbstractInt, _) => "i32",
-        (ScalarKind::Uint, _) => "u32",
-        (_, 2) => "f16",
-        (_, 8) => "f64",
-        _ => "f32",
-    }
-}
 
 const fn scalar_suffix(scalar: Scalar) -> &'static str {
     match (scalar.kind, scalar.width) {
@@ -32,11 +16,7 @@ const fn scalar_suffix(scalar: Scalar) -> &'static str {
 }
 
 const fn digit(size: VectorSize) -> &'static str {
-    match size {
-        VectorSize::Bi => "2",
-        VectorSize::Tri => "3",
-        VectorSize::Quad => "4",
-    }
+    ["2", "3", "4"][size as usize - 2]
 }
 
 /// WGSL's alias of a vector type, if it has one.

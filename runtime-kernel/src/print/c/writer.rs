@@ -7,10 +7,10 @@ use runtime_core::{Error, ErrorKind, Result};
 use super::lines::Lines;
 use super::names::Names;
 use super::source_lines::SourceLines;
-use super::type_names::scalar_name;
 use crate::analysis::proof::allows_unchecked_variants;
 use crate::analysis::proof::bounds::AllBounds;
 use crate::analysis::proof::launch_precondition::Preconditions;
+use crate::ir::declare::scalar_name;
 use crate::program::{Checks, Dialect, Program};
 
 /// Half precision in CUDA C++ without CUDA's headers, which NVRTC does not include: the type and its operators. Sums and products

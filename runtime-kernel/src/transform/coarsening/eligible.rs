@@ -7,8 +7,8 @@ use naga::{
 };
 
 use crate::ir::operands::operands;
-use crate::ir::variables::{Root, root};
-use crate::ir::{Value, blocks};
+use crate::ir::variables::root;
+use crate::ir::{Value, blocks, declare};
 use crate::program::Program;
 use crate::transform::inline::return_elimination::{strip_trailing, structured};
 
@@ -82,18 +82,9 @@ fn memory_is_plain(module: &Module, info: &FunctionInfo) -> bool {
     let mut used = module.global_variables.iter().filter(|(handle, _)| info[*handle] != GlobalUse::empty());
     used.all(|(_, variable)| match variable.space {
         AddressSpace::Immediate => true,
-        AddressSpace::Storage { .. } => !is_atomic(module, variable.ty),
+        AddressSpace::Storage { .. } => !declare::has_atomics(module, variable.ty),
         _ => false,
     })
-}
-
-fn is_atomic(module: &Module, ty: Handle<Type>) -> bool {
-    match &module.types[ty].inner {
-        TypeInner::Atomic(_) => true,
-        TypeInner::Array { base, .. } => is_atomic(module, *base),
-        TypeInner::Struct { members, .. } => members.iter().any(|member| is_atomic(module, member.ty)),
-        _ => false,
-    }
 }
 
 fn variables_are_small(module: &Module, function: &Function) -> bool {
@@ -140,12 +131,7 @@ impl Traffic {
     fn of(module: &Module, function: &Function, info: &FunctionInfo, body: &Block) -> Self {
         let mut traffic = Self::default();
         let size = |value: Value| info[value].ty.inner_with(&module.types).size(module.to_ctx());
-        let is_buffer = |pointer| match root(function, pointer) {
-            Root::Global(variable) => {
-                matches!(module.global_variables[variable].space, AddressSpace::Storage { .. })
-            }
-            _ => false,
-        };
+        let is_buffer = |pointer| root(function, pointer).is_buffer(module);
         blocks::each(body, &mut |statement| match statement {
             Statement::Emit(range) => {
                 for handle in range.clone() {

@@ -7,7 +7,7 @@ use super::LARGE;
 use super::body::{Exit, Frame, Rebuild, push_emit};
 use super::unroll::UnrollPlan;
 use crate::ir::blocks::has_return;
-use crate::ir::variables::{Root, root};
+use crate::ir::variables::{Root, lone_assignment, root, truth};
 use crate::ir::{Local, Value};
 
 impl Rebuild<'_> {
@@ -129,14 +129,8 @@ impl Rebuild<'_> {
     /// Recognises the branch that the front end generates for `&&` or `||`; returns its variable and the
     /// operation.
     fn operation(&self, condition: Value, accept: &Block, reject: &Block) -> Option<(Local, Expression)> {
-        let store = |block: &Block| match block.last() {
-            Some(&Statement::Store { pointer, value }) => match self.out.expressions[pointer] {
-                Expression::LocalVariable(local) => Some((local, value)),
-                _ => None,
-            },
-            _ => None,
-        };
-        let ((local, right), (other, short)) = (store(accept)?, store(reject)?);
+        let (local, right) = lone_assignment(&self.out, accept)?;
+        let (other, short) = lone_assignment(&self.out, reject)?;
         let variable = &self.out.local_variables[local];
         let ours = local == other && variable.name.is_none() && variable.init.is_none() && reject.len() == 1;
         let speculatable = accept[..accept.len() - 1].iter().all(|statement| match statement {
@@ -148,12 +142,11 @@ impl Rebuild<'_> {
         if !ours || !speculatable {
             return None;
         }
-        let (op, left) = match (&self.out.expressions[short], &self.out.expressions[condition]) {
-            (Expression::Literal(Literal::Bool(false)), _) => (naga::BinaryOperator::LogicalAnd, condition),
-            (
-                Expression::Literal(Literal::Bool(true)),
-                &Expression::Unary { op: naga::UnaryOperator::LogicalNot, expr },
-            ) => (naga::BinaryOperator::LogicalOr, expr),
+        let (op, left) = match (truth(&self.out, short)?, &self.out.expressions[condition]) {
+            (false, _) => (naga::BinaryOperator::LogicalAnd, condition),
+            (true, &Expression::Unary { op: naga::UnaryOperator::LogicalNot, expr }) => {
+                (naga::BinaryOperator::LogicalOr, expr)
+            }
             _ => return None,
         };
         Some((local, Expression::Binary { op, left, right }))

@@ -19,7 +19,7 @@ use naga::{
 };
 use runtime_core::{Error, Result};
 
-use crate::ir::blocks::{self, is_barrier, note_calls};
+use crate::ir::blocks::{self, is_barrier, note_calls, note_inner_calls};
 use crate::ir::rebuild::{with_function, with_functions};
 use crate::parse::diagnostics::failed;
 
@@ -103,12 +103,7 @@ fn too_long(point: &EntryPoint) -> Error {
 
 /// The functions, emptied if nothing calls them any more.
 fn remaining(module: &Module, mut called: Vec<bool>) -> Arena<Function> {
-    // A function precedes its callers.
-    for (handle, function) in module.functions.iter().rev() {
-        if called[handle.index()] {
-            note_calls(&function.body, &mut called);
-        }
-    }
+    note_inner_calls(module, &mut called);
     let mut functions = Arena::new();
     for (handle, function) in module.functions.iter() {
         let function = match called[handle.index()] {

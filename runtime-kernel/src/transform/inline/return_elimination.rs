@@ -20,7 +20,7 @@ pub(crate) fn strip_trailing(block: &mut Block) {
 }
 
 /// Whether a body returns at its end or nowhere, so that [`structured`] leaves it as it is.
-pub(super) fn returns_at_end(body: &Block) -> bool {
+pub(crate) fn returns_at_end(body: &Block) -> bool {
     let before = match body.last() {
         Some(Statement::Return { .. }) => &body[..body.len() - 1],
         _ => &body[..],

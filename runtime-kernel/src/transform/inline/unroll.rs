@@ -7,7 +7,7 @@ use super::body::{Frame, Rebuild};
 use crate::analysis::proof::constant;
 use crate::analysis::proof::unrolling::copied_loop;
 use crate::ir::operands::operands;
-use crate::ir::variables::{Root, assigned, loaded, root};
+use crate::ir::variables::{assigned, loaded, root};
 use crate::ir::{Local, Value, blocks};
 
 /// Which loops are unrolled.
@@ -90,10 +90,7 @@ impl Rebuild<'_> {
             assigned(frame.source, block, &mut |old| changed.extend(frame.locals.get(old.index())));
         }
         // Variables may also be assigned through pointer arguments.
-        changed.extend(frame.arguments.iter().filter_map(|&argument| match root(&self.out, argument) {
-            Root::Local(local) => Some(local),
-            _ => None,
-        }));
+        changed.extend(frame.arguments.iter().filter_map(|&argument| root(&self.out, argument).local()));
         let privates = self.privates.iter();
         changed.extend(
             privates

@@ -10,9 +10,9 @@ use naga::{
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::ir::cooperative::{EXTENT, ROW_ALIGNMENT, Rows};
+use crate::ir::declare::scalar_name;
 use crate::ir::rebuild::{Change, Rebuild};
 use crate::ir::{Global, Value};
-use crate::parse::specialise::scalar_name;
 
 const PREFIX: &str = "matrix_array_";
 

@@ -6,7 +6,7 @@ use naga::{CollectiveOperation, Direction, GatherMode, Span, SubgroupOperation, 
 
 use super::Sharing;
 use super::arrays::Array;
-use crate::parse::specialise::scalar_name;
+use crate::ir::declare::scalar_name;
 
 /// The variable that holds the local invocation index.
 pub(super) const ITEM: &str = "subgroup_item";

@@ -39,7 +39,7 @@ pub(super) fn replace_types(module: &mut Module, library: &Library) {
         let new = match ty.inner {
             TypeInner::CooperativeMatrix { .. } => Matrix::of(&ty.inner).map(|matrix| Type {
                 name: Some(matrix_library::type_name(matrix)),
-                inner: matrix_library::held(matrix, library.vectors()),
+                inner: matrix_library::part_type(matrix, library.vectors()),
             }),
             TypeInner::Array { base, size, stride } => {
                 let part = module.types[base].inner.size(module.to_ctx());

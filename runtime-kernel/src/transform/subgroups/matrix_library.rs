@@ -8,7 +8,7 @@ use naga::{CooperativeRole, Scalar, Span};
 use super::arrays::{Array, name_of};
 use super::library::{ITEM, Library};
 use crate::ir::cooperative::{EXTENT, MAX_STRIDE, Matrix};
-use crate::parse::specialise::scalar_name;
+use crate::ir::declare::scalar_name;
 
 /// The vectors of a matrix in work-group memory.
 const VECTORS: u32 = EXTENT * EXTENT / 4;
@@ -215,7 +215,7 @@ fn across(number: u32, within: &str) -> String {
 }
 
 /// The type that replaces a matrix: what an invocation of `vectors` vectors of four elements holds.
-pub(super) fn held(matrix: Matrix, vectors: u32) -> naga::TypeInner {
+pub(super) fn part_type(matrix: Matrix, vectors: u32) -> naga::TypeInner {
     use naga::{TypeInner as T, VectorSize as V};
     let (rows, scalar) = (V::Quad, matrix.scalar);
     match vectors {

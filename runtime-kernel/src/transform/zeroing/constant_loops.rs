@@ -15,7 +15,7 @@ const MAX_ACTIVATIONS: usize = 1 << 13;
 /// A loop in its block.
 #[derive(Clone, Copy)]
 pub(super) struct Loop<'a> {
-    /// The statements before it.
+    /// The statements before it in its block.
     pub(super) before: &'a [Statement],
     pub(super) body: &'a Block,
     pub(super) continuing: &'a Block,

@@ -6,45 +6,40 @@
 //! ```
 
 use naga::{
-    Barrier, BinaryOperator, Block, Expression, Function, Handle, Literal, LocalVariable, Module, Range,
-    Scalar, Span, Statement, Type, TypeInner,
+    Barrier, BinaryOperator, Block, Expression, Handle, Literal, LocalVariable, Module, Span, Statement,
+    Type, TypeInner,
 };
+use runtime_core::Result;
 
 use super::walk::dimensions;
+use crate::ir::body_writer::{BodyWriter, WriteBody};
 use crate::ir::built_ins::local_index;
-use crate::ir::{Global, Value};
+use crate::ir::{Global, Value, declare};
 
 /// Fills variables at the start of an entry point.
-pub(super) fn fill(module: &mut Module, entry: usize, variables: &[Global]) {
-    let word = Type { name: None, inner: TypeInner::Scalar(Scalar::U32) };
-    let word = module.types.insert(word, Span::UNDEFINED);
-    let group_size = module.entry_points[entry].workgroup_size;
+pub(super) fn fill(module: &mut Module, entry: usize, variables: &[Global]) -> Result<()> {
+    let word = declare::word(&mut module.types);
+    let items = module.entry_points[entry].workgroup_size.iter().product();
     let mut function = std::mem::take(&mut module.entry_points[entry].function);
+    let mut rest = std::mem::take(&mut function.body);
     let index = local_index(&module.types, &mut function.arguments, word);
-    let mut filling = Fill {
-        module,
-        out: &mut function,
-        blocks: vec![Block::new()],
-        word,
-        items: group_size.iter().product(),
-        index,
-    };
-    for &variable in variables {
-        let pointer = filling.constant(Expression::GlobalVariable(variable));
-        filling.variable(pointer, filling.module.global_variables[variable].ty);
-    }
-    filling.push(Statement::ControlBarrier(Barrier::WORK_GROUP));
-    let mut body = filling.blocks.pop().unwrap_or_default();
-    body.append(&mut function.body);
-    function.body = body;
-    module.entry_points[entry].function = function;
+    let mut filling = Fill { module, out: BodyWriter::new(function), word, items, index };
+    let mut body = filling.nested(|fill| {
+        for &variable in variables {
+            let pointer = fill.constant(Expression::GlobalVariable(variable));
+            fill.variable(pointer, fill.module.global_variables[variable].ty)?;
+        }
+        fill.push(Statement::ControlBarrier(Barrier::WORK_GROUP));
+        Ok(())
+    })?;
+    body.append(&mut rest);
+    filling.module.entry_points[entry].function = filling.out.finish(body);
+    Ok(())
 }
 
 struct Fill<'a> {
     module: &'a mut Module,
-    out: &'a mut Function,
-    /// The enclosing blocks of the next statement.
-    blocks: Vec<Block>,
+    out: BodyWriter,
     word: Handle<Type>,
     /// Invocations per work-group.
     items: u32,
@@ -52,32 +47,19 @@ struct Fill<'a> {
     index: (u32, Option<u32>),
 }
 
+impl WriteBody for Fill<'_> {
+    fn writer(&mut self) -> &mut BodyWriter {
+        &mut self.out
+    }
+}
+
+/// Writes what is done with an element, or with its number.
+type Write<'w> = &'w mut dyn FnMut(&mut Fill<'_>, Value) -> Result<()>;
+
 impl Fill<'_> {
-    fn push(&mut self, statement: Statement) {
-        if let Some(block) = self.blocks.last_mut() {
-            block.push(statement, Span::UNDEFINED);
-        }
-    }
-
-    /// Appends an expression that is evaluated here.
-    fn append(&mut self, expression: Expression) -> Value {
-        let new = self.constant(expression);
-        self.push(Statement::Emit(Range::new_from_bounds(new, new)));
-        new
-    }
-
-    /// Appends an expression that needs no `Emit`.
-    fn constant(&mut self, expression: Expression) -> Value {
-        self.out.expressions.append(expression, Span::UNDEFINED)
-    }
-
-    fn number(&mut self, number: u32) -> Value {
-        self.constant(Expression::Literal(Literal::U32(number)))
-    }
-
-    fn binary(&mut self, op: BinaryOperator, left: Value, right: u32) -> Value {
+    fn with_number(&mut self, op: BinaryOperator, left: Value, right: u32) -> Value {
         let right = self.number(right);
-        self.append(Expression::Binary { op, left, right })
+        self.binary(op, left, right)
     }
 
     /// The local invocation index.
@@ -85,7 +67,7 @@ impl Fill<'_> {
         let (argument, member) = self.index;
         let argument = Expression::FunctionArgument(argument);
         // Writers declare an argument once per expression for it, so reuse an existing one.
-        let found = self.out.expressions.iter().find(|(_, expression)| **expression == argument);
+        let found = self.out.function.expressions.iter().find(|(_, expression)| **expression == argument);
         let found = found.map(|(handle, _)| handle);
         let base = found.unwrap_or_else(|| self.constant(argument));
         match member {
@@ -95,7 +77,7 @@ impl Fill<'_> {
     }
 
     /// Fills the target of a pointer, using all invocations.
-    fn variable(&mut self, pointer: Value, ty: Handle<Type>) {
+    fn variable(&mut self, pointer: Value, ty: Handle<Type>) -> Result<()> {
         match self.module.types[ty].inner.clone() {
             TypeInner::Array { .. } => {
                 let (lengths, element) = dimensions(self.module, ty);
@@ -104,30 +86,28 @@ impl Fill<'_> {
                 let step = self.items;
                 self.counted((first, all, step), &mut |fill, number| {
                     let element_pointer = fill.element(pointer, number, &lengths);
-                    fill.zero(element_pointer, element);
-                });
+                    fill.zero(element_pointer, element)
+                })
             }
             TypeInner::Struct { members, .. } if self.has_arrays(ty) => {
                 for (index, member) in (0..).zip(&members) {
                     let pointer = self.append(Expression::AccessIndex { base: pointer, index });
-                    self.variable(pointer, member.ty);
+                    self.variable(pointer, member.ty)?;
                 }
+                Ok(())
             }
             _ => {
                 let first = self.item();
-                let condition = self.binary(BinaryOperator::Equal, first, 0);
-                let accept = self.nested(&mut |fill| fill.zero(pointer, ty));
+                let condition = self.with_number(BinaryOperator::Equal, first, 0);
+                let accept = self.nested(|fill| fill.zero(pointer, ty))?;
                 self.push(Statement::If { condition, accept, reject: Block::new() });
+                Ok(())
             }
         }
     }
 
     fn has_arrays(&self, ty: Handle<Type>) -> bool {
-        match &self.module.types[ty].inner {
-            TypeInner::Array { .. } => true,
-            TypeInner::Struct { members, .. } => members.iter().any(|member| self.has_arrays(member.ty)),
-            _ => false,
-        }
+        declare::has_part(self.module, ty, &|_, inner| matches!(inner, TypeInner::Array { .. }))
     }
 
     /// An element of nested arrays, by its flat index.
@@ -137,10 +117,10 @@ impl Fill<'_> {
             stride /= length.max(1);
             let mut index = number;
             if stride > 1 {
-                index = self.binary(BinaryOperator::Divide, index, stride);
+                index = self.with_number(BinaryOperator::Divide, index, stride);
             }
             if place > 0 {
-                index = self.binary(BinaryOperator::Modulo, index, length);
+                index = self.with_number(BinaryOperator::Modulo, index, length);
             }
             pointer = self.append(Expression::Access { base: pointer, index });
         }
@@ -148,19 +128,21 @@ impl Fill<'_> {
     }
 
     /// Stores zero, using one invocation.
-    fn zero(&mut self, pointer: Value, ty: Handle<Type>) {
+    fn zero(&mut self, pointer: Value, ty: Handle<Type>) -> Result<()> {
         match self.module.types[ty].inner.clone() {
             TypeInner::Atomic(scalar) => {
                 if let Some(zero) = Literal::zero(scalar) {
                     let value = self.constant(Expression::Literal(zero));
                     self.push(Statement::Store { pointer, value });
                 }
+                Ok(())
             }
             TypeInner::Struct { members, .. } if self.has_atomics(ty) => {
                 for (index, member) in (0..).zip(&members) {
                     let pointer = self.append(Expression::AccessIndex { base: pointer, index });
-                    self.zero(pointer, member.ty);
+                    self.zero(pointer, member.ty)?;
                 }
+                Ok(())
             }
             TypeInner::Array { .. } if self.has_atomics(ty) => {
                 let (lengths, element) = dimensions(self.module, ty);
@@ -168,57 +150,48 @@ impl Fill<'_> {
                 let all = lengths.iter().product();
                 self.counted((first, all, 1), &mut |fill, number| {
                     let element_pointer = fill.element(pointer, number, &lengths);
-                    fill.zero(element_pointer, element);
-                });
+                    fill.zero(element_pointer, element)
+                })
             }
             _ => {
                 let value = self.constant(Expression::ZeroValue(ty));
                 self.push(Statement::Store { pointer, value });
+                Ok(())
             }
         }
     }
 
     fn has_atomics(&self, ty: Handle<Type>) -> bool {
-        match &self.module.types[ty].inner {
-            TypeInner::Atomic(_) => true,
-            TypeInner::Array { base, .. } => self.has_atomics(*base),
-            TypeInner::Struct { members, .. } => members.iter().any(|member| self.has_atomics(member.ty)),
-            _ => false,
-        }
-    }
-
-    /// The block of the statements that `write` pushes.
-    fn nested(&mut self, write: &mut dyn FnMut(&mut Self)) -> Block {
-        self.blocks.push(Block::new());
-        write(self);
-        self.blocks.pop().unwrap_or_default()
+        declare::has_atomics(self.module, ty)
     }
 
     /// `for (var i = first; i < end; i += step) { … }`; a branch if that suffices.
-    fn counted(&mut self, (first, end, step): (Value, u32, u32), write: &mut dyn FnMut(&mut Self, Value)) {
+    fn counted(&mut self, (first, end, step): (Value, u32, u32), write: Write<'_>) -> Result<()> {
         // Every `first` is below `step`.
         if end <= step {
-            let condition = self.binary(BinaryOperator::Less, first, end);
-            let accept = self.nested(&mut |fill| write(fill, first));
+            let condition = self.with_number(BinaryOperator::Less, first, end);
+            let accept = self.nested(|fill| write(fill, first))?;
             self.push(Statement::If { condition, accept, reject: Block::new() });
-            return;
+            return Ok(());
         }
         let counter = LocalVariable { name: Some("i".to_owned()), ty: self.word, init: None };
-        let counter = self.out.local_variables.append(counter, Span::UNDEFINED);
+        let counter = self.out.function.local_variables.append(counter, Span::UNDEFINED);
         let pointer = self.constant(Expression::LocalVariable(counter));
         self.push(Statement::Store { pointer, value: first });
-        let body = self.nested(&mut |fill| {
+        let body = self.nested(|fill| {
             let number = fill.append(Expression::Load { pointer });
-            let condition = fill.binary(BinaryOperator::Less, number, end);
-            let reject = fill.nested(&mut |fill| fill.push(Statement::Break));
+            let condition = fill.with_number(BinaryOperator::Less, number, end);
+            let reject = fill.lone(Statement::Break);
             fill.push(Statement::If { condition, accept: Block::new(), reject });
-            write(fill, number);
-        });
-        let continuing = self.nested(&mut |fill| {
+            write(fill, number)
+        })?;
+        let continuing = self.nested(|fill| {
             let number = fill.append(Expression::Load { pointer });
-            let value = fill.binary(BinaryOperator::Add, number, step);
+            let value = fill.with_number(BinaryOperator::Add, number, step);
             fill.push(Statement::Store { pointer, value });
-        });
+            Ok(())
+        })?;
         self.push(Statement::Loop { body, continuing, break_if: None });
+        Ok(())
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn zeroed(program: &Program) -> Result<Option<Program>> {
     for entry in 0..program.module.entry_points.len() {
         let variables = must_zero(program, entry);
         if !variables.is_empty() {
-            fill::fill(module.get_or_insert_with(|| program.module.clone()), entry, &variables);
+            fill::fill(module.get_or_insert_with(|| program.module.clone()), entry, &variables)?;
         }
     }
     let Some(module) = module else { return Ok(None) };

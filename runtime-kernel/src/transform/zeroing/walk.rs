@@ -11,10 +11,11 @@ use super::activation::{Activations, Scope};
 use super::column::{Column, Kind};
 use super::constant_loops::Loop;
 use super::memory::{FIRST, Memory};
-use crate::ir::blocks::{self, Skip};
+use crate::ir::blocks::Skip;
 use crate::ir::variables::{Root, array_of, assigned_by, root};
 use crate::ir::{Global, Value};
 use crate::program::Program;
+use crate::transform::inline::return_elimination::returns_at_end;
 
 /// Variables with more elements are not analysed.
 const MAX_ELEMENTS: usize = 1 << 14;
@@ -286,7 +287,7 @@ impl<'a> Walk<'a> {
         if scope.depth >= MAX_CALL_DEPTH || !matters {
             return;
         }
-        let before = returns_early(&function.body).then(|| self.copy(scope, state));
+        let before = (!returns_at_end(&function.body)).then(|| self.copy(scope, state));
         let active = scope.entered(active, arguments);
         let mut inner = Scope::new((self.module, function), scope.depth + 1, self.group_size, self.budget);
         self.block(&mut inner, &function.body, &active, state);
@@ -417,15 +418,4 @@ fn publish(state: &mut State) {
 
 fn is_jump(statement: &Statement) -> bool {
     matches!(statement, Statement::Break | Statement::Continue | Statement::Return { .. } | Statement::Kill)
-}
-
-/// Whether a function may return anywhere but at its end.
-fn returns_early(body: &Block) -> bool {
-    let early = match body.last() {
-        Some(Statement::Return { .. }) => &body[..body.len() - 1],
-        _ => &body[..],
-    };
-    early
-        .iter()
-        .any(|statement| blocks::within(statement, &mut |inner| matches!(inner, Statement::Return { .. })))
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use naga::{AddressSpace, FastHashMap, Function, Module, Span, Statement, SwitchValue, TypeInner};
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::environment::{HostEnvironment, LaneArrays, Part};
+use super::environment::{HostEnvironment, LaneArrays, Level};
 use super::preamble::{PREAMBLE, frame_limit};
 use super::schedule::steps::{Condition, Step, Steps};
 use super::schedule::variable_storage::{Storage, VariableStorage};
@@ -273,23 +273,24 @@ impl Entry<'_, '_, '_> {
             }
             let type_name = self.printer.writer.type_name(declared.ty)?;
             let name = self.printer.plan.local(variable).to_owned();
-            let kept = self.kept((type_name, &self.module.types[declared.ty].inner), &name)?;
-            self.line(&kept.declare(items));
+            let arrays = self.lane_arrays((type_name, &self.module.types[declared.ty].inner), &name)?;
+            self.line(&arrays.declare(items));
             if self.storage.variable(variable) == Storage::LanesInPlace {
-                self.printer.environment.in_place.insert(variable, kept.arrays[0].0.clone());
+                self.printer.environment.in_place.insert(variable, arrays.arrays[0].0.clone());
             }
-            self.variables.insert(variable, kept);
+            self.variables.insert(variable, arrays);
         }
         let info = self.printer.context.info;
-        for &value in &self.storage.kept {
+        for &value in &self.storage.stored {
             let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
             let name = self.printer.plan.value(value).unwrap_or("value").to_owned();
-            let kept = self.kept((type_name, info[value].ty.inner_with(&self.module.types)), &name)?;
-            self.line(&kept.declare(items));
-            self.printer.environment.kept.insert(value, kept);
+            let arrays =
+                self.lane_arrays((type_name, info[value].ty.inner_with(&self.module.types)), &name)?;
+            self.line(&arrays.declare(items));
+            self.printer.environment.stored.insert(value, arrays);
         }
         self.printer.environment.uniform.clone_from(&self.storage.uniform);
-        self.printer.environment.placed.clone_from(&self.schedule.placed);
+        self.printer.environment.guarded.clone_from(&self.schedule.guarded);
         self.printer.environment.hoisted.clone_from(&self.schedule.hoisted);
         if self.storage.masked {
             self.bytes += u64::from(items);
@@ -301,7 +302,7 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    fn kept(&mut self, (type_name, inner): (String, &TypeInner), name: &str) -> Result<LaneArrays> {
+    fn lane_arrays(&mut self, (type_name, inner): (String, &TypeInner), name: &str) -> Result<LaneArrays> {
         let items: u64 = self.size.iter().map(|&size| u64::from(size)).product();
         self.bytes =
             self.bytes.saturating_add(items.saturating_mul(private_memory::size(self.module, inner)));
@@ -410,7 +411,7 @@ impl Entry<'_, '_, '_> {
     }
 
     fn step(&mut self, step: &Step) -> Result<()> {
-        self.printer.environment.part = Part::Group;
+        self.printer.environment.level = Level::Group;
         match step {
             Step::Once(shared) => {
                 shared.body.span_iter().try_for_each(|(statement, span)| self.once(statement, *span))
@@ -493,7 +494,7 @@ impl Entry<'_, '_, '_> {
             self.line(&[&label, ":;"]);
         }
         self.steps(continuing)?;
-        self.printer.environment.part = Part::Group;
+        self.printer.environment.level = Level::Group;
         if let Some(condition) = break_if {
             let condition = self.condition(condition)?;
             self.line(&["if (", &condition, ") break;"]);

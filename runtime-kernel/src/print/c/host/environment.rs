@@ -13,16 +13,16 @@ use crate::print::c::invocation::plan::Plan;
 use crate::print::c::types::COMPONENTS;
 use crate::print::c::writer::Writer;
 
-/// The part of an entry point that is being printed.
+/// The code of an entry point that is being printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Level {
     /// Code that runs once per group.
     #[default]
     Group,
     /// Code in front of a row of invocations, with the values of its first invocation.
     Row,
-    /// The body of the loops over the invocations, with the statement that returns from it.
-    Body { leave: String },
+    /// The code of one invocation, in loops over all of them, with the statement that ends it.
+    Invocation { leave: String },
 }
 
 /// The arrays over the invocations that hold a value: one for the whole value, or one per vector component.
@@ -37,24 +37,22 @@ pub(super) struct LaneArrays {
 /// The spelling of names.
 #[derive(Debug, Default)]
 pub(super) struct HostEnvironment {
-    pub(super) part: Part,
+    pub(super) level: Level,
     /// The index of the current invocation in the arrays.
     pub(super) lane: String,
     /// Values that are computed once per group.
     pub(super) uniform: BTreeSet<Value>,
     /// Values stored per invocation, with their arrays.
-    pub(super) kept: FastHashMap<Value, LaneArrays>,
+    pub(super) stored: FastHashMap<Value, LaneArrays>,
     /// Large variables that are used in place in their arrays.
     pub(super) in_place: FastHashMap<Local, String>,
     /// Expressions that the conditions before them keep in range, so that they need no check.
-    pub(super) placed: BTreeSet<Value>,
+    pub(super) guarded: BTreeSet<Value>,
     /// Loops whose range checks are hoisted, by the condition at their head.
     pub(super) hoisted: BTreeMap<Value, HoistedChecks>,
     /// The facts that the current copy of the loop relies on.
     pub(super) assumed: AssumedFacts,
 }
-
-impl HostEnvironment {}
 
 impl LaneArrays {
     /// The expression that reads one invocation's value.
@@ -130,21 +128,21 @@ impl Environment for HostEnvironment {
     }
 
     fn define(&self, expression: Value, type_name: &str, name: &str, value: &str) -> String {
-        if self.uniform.contains(&expression) && self.part == Part::Group {
+        if self.uniform.contains(&expression) && self.level == Level::Group {
             return [name, " = ", value, ";"].concat();
         }
         let mut text = ["const ", type_name, " ", name, " = ", value, ";"].concat();
-        if let (Some(kept), Part::Body { .. }) = (self.kept.get(&expression), &self.part) {
+        if let (Some(stored), Level::Invocation { .. }) = (self.stored.get(&expression), &self.level) {
             text.push(' ');
-            text.push_str(&kept.write(&self.lane, name));
+            text.push_str(&stored.write(&self.lane, name));
         }
         text
     }
 
     fn leave(&self, _: Option<&str>) -> String {
-        match &self.part {
-            Part::Body { leave } => leave.clone(),
-            Part::Group | Part::Row => "goto next_group;".to_owned(),
+        match &self.level {
+            Level::Invocation { leave } => leave.clone(),
+            Level::Group | Level::Row => "goto next_group;".to_owned(),
         }
     }
 
@@ -161,7 +159,7 @@ impl Environment for HostEnvironment {
     }
 
     fn is_ahead(&self, expression: Value) -> bool {
-        self.part == Part::Row || !self.placed.contains(&expression)
+        self.level == Level::Row || !self.guarded.contains(&expression)
     }
 
     fn hoisted(&self, condition: Value) -> Option<HoistedChecks> {

@@ -2,17 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use naga::{Range, Span, Statement};
 use runtime_core::Result;
 
 use super::entry::Entry;
-use super::environment::{LaneArrays, Part};
+use super::environment::{LaneArrays, Level};
 use super::schedule::row_facts::AssumedFacts;
 use super::schedule::row_schedule::leaves;
 use super::schedule::steps::{Rows, Step};
 use super::schedule::variable_storage::Storage;
-use crate::ir::Local;
 use crate::ir::blocks::Skip;
+use crate::ir::{Local, Value};
 
 impl Entry<'_, '_, '_> {
     /// Steps that run row by row: loops over z, y and blocks of x.
@@ -45,7 +44,7 @@ impl Entry<'_, '_, '_> {
         let returns = self.row_start(steps);
         self.carry_in(&rows.carried)?;
         self.steps(steps)?;
-        self.carry_out(steps);
+        self.carry_out();
         if returns {
             self.printer.lines.line(&[&self.row_end, ":;"]);
         }
@@ -86,23 +85,23 @@ impl Entry<'_, '_, '_> {
             let inner = &self.module.types[declared.ty].inner;
             let (writer, plan) = (&mut *self.printer.writer, &mut self.printer.plan);
             let name = format!("{}_row", plan.local(variable));
-            let kept =
+            let stored =
                 LaneArrays::new(writer, (type_name, inner), &name, |w, wanted| plan.fresh(&w.names, wanted))?;
-            self.line(&kept.declare(width));
-            for ((to, _), (from, _)) in kept.arrays.iter().zip(&self.variables[&variable].arrays) {
+            self.line(&stored.declare(width));
+            for ((to, _), (from, _)) in stored.arrays.iter().zip(&self.variables[&variable].arrays) {
                 copies.push([to, "[x_] = ", from, "[row_ + x_];"].concat());
             }
-            self.carried.insert(variable, kept);
+            self.carried.insert(variable, stored);
         }
         self.copies(&copies);
         Ok(())
     }
 
-    fn carry_out(&mut self, _: &[Step]) {
+    fn carry_out(&mut self) {
         let mut copies = Vec::new();
         for (variable, _) in self.function.local_variables.iter() {
-            if let Some(kept) = self.carried.get(&variable) {
-                for ((from, _), (to, _)) in kept.arrays.iter().zip(&self.variables[&variable].arrays) {
+            if let Some(stored) = self.carried.get(&variable) {
+                for ((from, _), (to, _)) in stored.arrays.iter().zip(&self.variables[&variable].arrays) {
                     copies.push([to, "[row_ + x_] = ", from, "[x_];"].concat());
                 }
             }
@@ -116,14 +115,6 @@ impl Entry<'_, '_, '_> {
             self.open(&format!("for (int x_ = 0; x_ < {}; x_++) {{", self.width));
             copies.iter().for_each(|copy| self.line(copy));
             self.close("}");
-        }
-    }
-
-    /// Reads an invocation's variable: `lane` is its index in the group's arrays, `x` in the row's.
-    pub(super) fn read(&self, variable: Local, lane: &str, x: &str) -> String {
-        match self.carried.get(&variable) {
-            Some(kept) => kept.read(x),
-            None => self.variables[&variable].read(lane),
         }
     }
 
@@ -212,7 +203,7 @@ impl Entry<'_, '_, '_> {
         for &argument in &needs.arguments.iter().copied().collect::<BTreeSet<_>>() {
             self.argument(argument, ["block_ + x_", "y_", "z_"])?;
         }
-        self.printer.environment.part = Part::Body { leave };
+        self.printer.environment.level = Level::Invocation { leave };
         self.printer.environment.lane = "lane_".to_owned();
         self.live_in(index)?;
         self.open(if region.skips == Skip::No { "{" } else { "do {" });
@@ -243,33 +234,50 @@ impl Entry<'_, '_, '_> {
     fn live_in(&mut self, index: usize) -> Result<()> {
         let storage = self.storage;
         let needs = &storage.needs[index];
-        for (variable, declared) in self.function.local_variables.iter() {
+        for (variable, _) in self.function.local_variables.iter() {
             let touched = needs.reads.contains(&variable) || needs.writes.contains(&variable);
             match storage.variable(variable) {
                 Storage::Body(region) if region == index => self.start(variable)?,
                 Storage::Lanes if storage.initialised[index].contains(&variable) => self.start(variable)?,
                 Storage::Lanes if touched => {
-                    let type_name = self.printer.writer.type_name(declared.ty)?;
-                    let name = self.printer.plan.local(variable);
-                    let value = self.read(variable, "lane_", "x_");
-                    self.printer.lines.line(&[&type_name, " ", name, " = ", &value, ";"]);
+                    self.fetch(variable, "", ["lane_", "x_"])?;
                 }
                 _ => {}
             }
         }
-        for &value in &storage.kept {
+        for &value in &storage.stored {
             let wanted = needs.values.contains(&value) && !needs.defined.contains(&value);
-            if wanted && let Some(kept) = self.printer.environment.kept.get(&value) {
-                let name = self.printer.plan.value(value).unwrap_or_default();
-                let value = kept.read("lane_");
-                self.printer.lines.line(&["const ", &kept.type_name, " ", name, " = ", &value, ";"]);
+            if wanted {
+                self.fetch_value(value, "lane_");
             }
         }
-        for &value in &storage.recomputed[index] {
-            let emit = Statement::Emit(Range::new_from_bounds(value, value));
-            self.printer.statement(&emit, Span::UNDEFINED)?;
-        }
+        storage.recomputed[index].iter().try_for_each(|&value| self.printer.emit(value))
+    }
+
+    /// Declares a variable with an invocation's value: `lane` is its index in the group's arrays, `x` in the row's.
+    pub(super) fn fetch(&mut self, variable: Local, qualifier: &str, [lane, x]: [&str; 2]) -> Result<()> {
+        let type_name = self.printer.writer.type_name(self.function.local_variables[variable].ty)?;
+        let arrays = self.carried.get(&variable);
+        let value = arrays.map_or_else(|| self.variables[&variable].read(lane), |row| row.read(x));
+        let name = self.printer.plan.local(variable);
+        self.printer.lines.line(&[qualifier, &type_name, " ", name, " = ", &value, ";"]);
         Ok(())
+    }
+
+    /// Declares a stored value of the invocation `lane`, if it is stored.
+    pub(super) fn fetch_value(&mut self, value: Value, lane: &str) {
+        if let Some(stored) = self.printer.environment.stored.get(&value) {
+            let name = self.printer.plan.value(value).unwrap_or_default();
+            self.printer.lines.line(&[
+                "const ",
+                &stored.type_name,
+                " ",
+                name,
+                " = ",
+                &stored.read(lane),
+                ";",
+            ]);
+        }
     }
 
     /// Stores what the region changed.
@@ -281,7 +289,7 @@ impl Entry<'_, '_, '_> {
             if storage.variable(variable) == Storage::Lanes && changed {
                 let name = self.printer.plan.local(variable);
                 let text = match self.carried.get(&variable) {
-                    Some(kept) => kept.write("x_", name),
+                    Some(stored) => stored.write("x_", name),
                     None => self.variables[&variable].write("lane_", name),
                 };
                 self.line(&text);

@@ -11,7 +11,7 @@
 //!
 //! All decisions are in the [`Schedule`](schedule::Schedule), which is plain data: analysis fills it in, [`verify`]
 //! proves it correct without sharing any of that analysis, and printing decides nothing. In tests, fuzzing and debug
-//! builds, a schedule that fails verification is replaced by the plain form: all checks kept, every region one loop,
+//! builds, a schedule that fails verification is replaced by the plain form: all checks stored, every region one loop,
 //! nothing hoisted, and a comment with the reason.
 //!
 //! One thread runs a work-group, region after region, each for all invocations. So a barrier is merely the end of a

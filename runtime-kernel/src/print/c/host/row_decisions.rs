@@ -1,11 +1,11 @@
 //! Prints the code in front of a row's loops that decides whether the facts of its schedule hold in this row.
 
 use naga::proc::IndexableLength;
-use naga::{BinaryOperator as Op, Expression, FastHashMap, Range, Span, Statement, TypeInner};
+use naga::{BinaryOperator as Op, Expression, FastHashMap, TypeInner};
 use runtime_core::Result;
 
 use super::entry::Entry;
-use super::environment::Part;
+use super::environment::Level;
 use super::schedule::row_facts::{AssumedFacts, Comparison, Linear, RowFacts};
 use crate::analysis::proof::range;
 use crate::ir::Value;
@@ -18,27 +18,19 @@ impl Entry<'_, '_, '_> {
     /// Prints the decisions for a row: `fast_`, and with bounds the interval from `from_` to before `to_`.
     pub(super) fn decide(&mut self, row_facts: &RowFacts) -> Result<AssumedFacts> {
         let storage = self.storage;
-        self.printer.environment.part = Part::Row;
+        self.printer.environment.level = Level::Row;
         self.printer.environment.lane = "row_".to_owned();
         for &argument in &row_facts.known.arguments {
             self.argument(argument, ["block_", "y_", "z_"])?;
         }
         for &variable in &row_facts.known.variables {
-            let type_name = self.printer.writer.type_name(self.function.local_variables[variable].ty)?;
-            let name = self.printer.plan.local(variable);
-            let value = self.read(variable, "row_", "0");
-            self.printer.lines.line(&["const ", &type_name, " ", name, " = ", &value, ";"]);
+            self.fetch(variable, "const ", ["row_", "0"])?;
         }
-        for &value in &row_facts.known.kept {
-            if let Some(kept) = self.printer.environment.kept.get(&value) {
-                let name = self.printer.plan.value(value).unwrap_or_default();
-                let value = kept.read("row_");
-                self.printer.lines.line(&["const ", &kept.type_name, " ", name, " = ", &value, ";"]);
-            }
+        for &value in &row_facts.known.stored {
+            self.fetch_value(value, "row_");
         }
         for &value in &row_facts.known.values {
-            let emit = Statement::Emit(Range::new_from_bounds(value, value));
-            self.printer.statement(&emit, Span::UNDEFINED)?;
+            self.printer.emit(value)?;
         }
         self.line(if storage.masked { "int fast_ = gone_ == 0;" } else { "int fast_ = 1;" });
         let mut first_indices = FastHashMap::default();

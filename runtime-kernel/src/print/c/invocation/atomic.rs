@@ -6,10 +6,10 @@ use runtime_core::Result;
 use super::environment::Environment;
 use super::statement::Printer;
 use crate::ir::Value;
+use crate::ir::declare::scalar_name;
 use crate::print::c::form::level;
 use crate::print::c::library::integer::unsigned;
 use crate::print::c::library::vector::Shape;
-use crate::print::c::type_names::scalar_name;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 

@@ -76,7 +76,7 @@ impl<E: Environment> Printer<'_, '_, E> {
             return Ok(index);
         };
         let limit = self.limit_text(limit, element.base)?;
-        let place = self.writer.program.place(self.span(element.access));
+        let place = self.writer.program.location(self.span(element.access));
         let function = self.writer.assertion()?;
         Ok(format!("{function}({index}, {limit}, {})", quoted(&place)))
     }

@@ -1,9 +1,9 @@
 //! Restores `a && b` and `a || b`, which naga's front end lowers to branches that assign a variable.
 
-use naga::{Block, Expression, FastHashSet, Literal, Statement, UnaryOperator};
+use naga::{Block, Expression, FastHashSet, Statement, UnaryOperator};
 
 use crate::analysis::proof::FunctionContext;
-use crate::ir::variables::loaded;
+use crate::ir::variables::{loaded, lone_assignment, truth};
 use crate::ir::{Local, Value, blocks};
 
 /// A variable that holds the value of a logical operator.
@@ -24,45 +24,26 @@ impl Logical {
         condition: Value,
         [accept, reject]: [&Block; 2],
     ) -> Option<Self> {
-        let (variable, accepted) = lone_store(context, is_named, accept)?;
-        let (other, rejected) = lone_store(context, is_named, reject)?;
-        let (and, left_negated, right) = match (truth(context, accepted), truth(context, rejected)) {
+        let function = context.function;
+        let assignment = |block: &Block| {
+            let start = unnamed_emits(is_named, block, 0)?;
+            lone_assignment(function, block).filter(|_| start + 1 == block.len())
+        };
+        let ((variable, accepted), (other, rejected)) = (assignment(accept)?, assignment(reject)?);
+        let (and, left_negated, right) = match (truth(function, accepted), truth(function, rejected)) {
             (_, Some(false)) => (true, false, accepted),
             (_, Some(true)) => (false, true, accepted),
             (Some(true), _) => (false, false, rejected),
             (Some(false), _) => (true, true, rejected),
             _ => return None,
         };
-        let (left, left_negated) = match context.function.expressions[condition] {
+        let (left, left_negated) = match function.expressions[condition] {
             Expression::Unary { op: UnaryOperator::LogicalNot, expr } if !is_named(condition) => {
                 (expr, !left_negated)
             }
             _ => (condition, left_negated),
         };
         (variable == other).then_some(Self { variable, and, left, left_negated, right })
-    }
-}
-
-/// The variable and value of the only assignment in a block.
-fn lone_store(
-    context: FunctionContext<'_>,
-    is_named: &dyn Fn(Value) -> bool,
-    block: &Block,
-) -> Option<(Local, Value)> {
-    let start = unnamed_emits(is_named, block, 0)?;
-    match block[start..] {
-        [Statement::Store { pointer, value }] => match context.function.expressions[pointer] {
-            Expression::LocalVariable(variable) => Some((variable, value)),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn truth(context: FunctionContext<'_>, value: Value) -> Option<bool> {
-    match context.function.expressions[value] {
-        Expression::Literal(Literal::Bool(truth)) => Some(truth),
-        _ => None,
     }
 }
 

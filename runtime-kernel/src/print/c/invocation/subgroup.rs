@@ -9,9 +9,9 @@ use runtime_core::Result;
 use super::environment::Environment;
 use super::statement::Printer;
 use crate::ir::Value;
+use crate::ir::declare::scalar_name;
 use crate::print::c::form::{Form, level};
 use crate::print::c::library::vector::Shape;
-use crate::print::c::type_names::scalar_name;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 
@@ -251,15 +251,9 @@ impl Writer<'_> {
     fn open_cl_gather(&mut self, name: &str) -> String {
         self.extension("cl_khr_subgroups");
         match name {
-            "broadcast" => "sub_group_broadcast(a, i)".to_owned(),
             "broadcast_first" => "sub_group_broadcast_first(a)".to_owned(),
-            "shuffle_up" | "shuffle_down" => {
-                format!("sub_group_{name}(a, i)")
-            }
-            _ => match name {
-                "quad_broadcast" => "sub_group_shuffle(a, (get_sub_group_local_id() & ~3u) | i)".to_owned(),
-                _ => format!("sub_group_{name}(a, i)"),
-            },
+            "quad_broadcast" => "sub_group_shuffle(a, (get_sub_group_local_id() & ~3u) | i)".to_owned(),
+            _ => format!("sub_group_{name}(a, i)"),
         }
     }
 }

@@ -4,8 +4,8 @@ use naga::proc::min_max_float_representable_by;
 use naga::{Literal, Scalar, ScalarKind, Span};
 use runtime_core::Result;
 
+use crate::ir::declare::scalar_name;
 use crate::print::c::form::{Form, level};
-use crate::print::c::type_names::scalar_name;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
 
@@ -104,6 +104,8 @@ impl Writer<'_> {
         self.scalar(literal.scalar())?;
         let long = self.dialect.long_suffix();
         let text = match literal {
+            // Without a header C has no boolean literals.
+            Literal::Bool(value) if self.dialect == Dialect::Host => u8::from(value).to_string(),
             Literal::Bool(value) => value.to_string(),
             Literal::I32(i32::MIN) => self.least(Scalar::I32),
             Literal::I64(i64::MIN) => self.least(Scalar::I64),
@@ -121,7 +123,6 @@ impl Writer<'_> {
         };
         // A sign binds like a prefix operator, and must not be adjacent to another one.
         let level = if text.starts_with('-') { level::MULTIPLY } else { level::PRIMARY };
-        let text = if self.dialect == Dialect::Host { no_bool_words(text) } else { text };
         Ok((text, level))
     }
 
@@ -132,15 +133,6 @@ impl Writer<'_> {
             None if scalar == Scalar::BOOL => self.literal(Literal::Bool(value != 0)),
             None => Err(self.unsupported("this kind of literal", Span::UNDEFINED)),
         }
-    }
-}
-
-/// Without a header C has no boolean literals.
-fn no_bool_words(text: String) -> String {
-    match text.as_str() {
-        "true" => "1".to_owned(),
-        "false" => "0".to_owned(),
-        _ => text,
     }
 }
 

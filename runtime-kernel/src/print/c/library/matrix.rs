@@ -4,8 +4,9 @@ use naga::{Scalar, Span, TypeInner, VectorSize};
 use runtime_core::Result;
 
 use super::vector::components;
+use crate::ir::declare::scalar_name;
 use crate::print::c::form::Form;
-use crate::print::c::type_names::{matrix_name, scalar_name};
+use crate::print::c::type_names::matrix_name;
 use crate::print::c::types::COMPONENTS;
 use crate::print::c::writer::Writer;
 

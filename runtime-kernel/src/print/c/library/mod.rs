@@ -7,5 +7,6 @@ pub(crate) mod integer;
 pub(crate) mod math;
 pub(crate) mod matrix;
 pub(crate) mod packing;
+mod templates;
 pub(crate) mod vector;
 pub(crate) mod vector_moves;

@@ -4,9 +4,9 @@ use naga::{Handle, MathFunction, Scalar, Type, VectorSize};
 use runtime_core::Result;
 
 use super::vector::{Shape, components};
+use crate::ir::declare::scalar_name;
 use crate::ir::half_bits::Direction;
 use crate::print::c::form::Form;
-use crate::print::c::type_names::scalar_name;
 use crate::print::c::types::COMPONENTS;
 use crate::print::c::writer::Writer;
 use crate::program::Dialect;
@@ -115,11 +115,8 @@ impl Writer<'_> {
     }
 
     fn packed_dot(&mut self, name: &str, scalar: Scalar) -> Result<String> {
-        let unpack = if scalar == Scalar::I32 {
-            self.unpack_integer("u32_unpack4xI8", scalar)?
-        } else {
-            self.unpack_integer("u32_unpack4xU8", scalar)?
-        };
+        let unpack = if scalar == Scalar::I32 { "u32_unpack4xI8" } else { "u32_unpack4xU8" };
+        let unpack = self.unpack_integer(unpack, scalar)?;
         let (dot, result) = (self.dot(VEC4, scalar)?, scalar_name(scalar));
         self.library(name.to_owned(), |writer, name| {
             let sum = format!("return {dot}({unpack}(a), {unpack}(b));");
@@ -173,37 +170,31 @@ impl Writer<'_> {
 
     /// The bits of the half-precision number nearest to an `f32`.
     fn half_bits(&mut self) -> Result<String> {
-        self.scalar(Scalar::F32)?;
-        self.scalar(Scalar::U32)?;
-        self.library("u32_half_bits".to_owned(), |writer, name| {
-            let body = match writer.dialect {
-                Dialect::OpenCl => "ushort b; vstore_half_rte(a, 0, (half *)&b); return b;",
-                Dialect::Cuda => {
-                    "unsigned short b; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(b) : \"f\"(a)); return b;"
-                }
-                Dialect::Host => {
-                    "_Float16 b = (_Float16)a; unsigned short c; __builtin_memcpy(&c, &b, sizeof c); return c;"
-                }
-            };
-            Ok(format!("u32 {name}(f32 a) {{ {body} }}"))
-        })
+        self.half_function(
+            ["u32_half_bits", "u32", "f32"],
+            [
+                "ushort b; vstore_half_rte(a, 0, (half *)&b); return b;",
+                "unsigned short b; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(b) : \"f\"(a)); return b;",
+                "_Float16 b = (_Float16)a; unsigned short c; __builtin_memcpy(&c, &b, sizeof c); return c;",
+            ],
+        )
     }
 
     /// The `f32` value of half-precision bits.
     fn of_half_bits(&mut self) -> Result<String> {
+        self.half_function(["f32_of_half_bits", "f32", "u32"], [
+            "ushort b = (ushort)a; return vload_half(0, (const half *)&b);",
+            "f32 b; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(b) : \"h\"((unsigned short)a)); return b;",
+            "unsigned short b = (unsigned short)a; _Float16 c; __builtin_memcpy(&c, &b, sizeof c); return (f32)c;",
+        ])
+    }
+
+    /// A function with a name, a result and an operand, and its body by dialect.
+    fn half_function(&mut self, [name, result, operand]: [&str; 3], bodies: [&str; 3]) -> Result<String> {
         self.scalar(Scalar::F32)?;
         self.scalar(Scalar::U32)?;
-        self.library("f32_of_half_bits".to_owned(), |writer, name| {
-            let body = match writer.dialect {
-                Dialect::OpenCl => "ushort b = (ushort)a; return vload_half(0, (const half *)&b);",
-                Dialect::Cuda => {
-                    "f32 b; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(b) : \"h\"((unsigned short)a)); return b;"
-                }
-                Dialect::Host => {
-                    "unsigned short b = (unsigned short)a; _Float16 c; __builtin_memcpy(&c, &b, sizeof c); return (f32)c;"
-                }
-            };
-            Ok(format!("f32 {name}(u32 a) {{ {body} }}"))
+        self.library(name.to_owned(), |writer, name| {
+            Ok(format!("{result} {name}({operand} a) {{ {} }}", bodies[writer.dialect as usize]))
         })
     }
 
@@ -277,13 +268,7 @@ impl Writer<'_> {
     fn frexp(&mut self, scalar: Scalar) -> Result<(String, Form, Form)> {
         self.scalar(Scalar::I32)?;
         let wide = if scalar.width == 2 { Scalar::F32 } else { scalar };
-        let call = match self.dialect {
-            Dialect::OpenCl => "frexp",
-            Dialect::Cuda if wide.width == 4 => "frexpf",
-            Dialect::Cuda => "frexp",
-            Dialect::Host if wide.width == 4 => "__builtin_frexpf",
-            Dialect::Host => "__builtin_frexp",
-        };
+        let call = self.dialect.float_function("frexp", wide);
         let (widen, narrow) = (self.conversion(scalar, wide)?, self.conversion(wide, scalar)?);
         Ok((format!("{call}({}, &b)", widen.join(&["a".to_owned()])), widen, narrow))
     }
@@ -311,13 +296,7 @@ impl Writer<'_> {
         let wide = if scalar.width == 2 { Scalar::F32 } else { scalar };
         let (widen, narrow) = (self.conversion(scalar, wide)?, self.conversion(wide, scalar)?);
         let define = |writer: &mut Self, name: &str| {
-            let call = match writer.dialect {
-                Dialect::OpenCl => "ldexp",
-                Dialect::Cuda if wide.width == 4 => "ldexpf",
-                Dialect::Cuda => "ldexp",
-                Dialect::Host if wide.width == 4 => "__builtin_ldexpf",
-                Dialect::Host => "__builtin_ldexp",
-            };
+            let call = writer.dialect.float_function("ldexp", wide);
             let value = narrow.join(&[format!("{call}({}, b)", widen.join(&["a".to_owned()]))]);
             Ok(format!("{type_name} {name}({type_name} a, i32 b) {{ return {value}; }}"))
         };

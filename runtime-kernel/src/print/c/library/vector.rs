@@ -3,8 +3,9 @@
 use naga::{BinaryOperator, Scalar, SwizzleComponent, TypeInner, VectorSize};
 use runtime_core::Result;
 
+use crate::ir::declare::scalar_name;
 use crate::print::c::form::Form;
-use crate::print::c::type_names::{scalar_name, vector_name};
+use crate::print::c::type_names::vector_name;
 use crate::print::c::types::COMPONENTS;
 use crate::print::c::writer::Writer;
 
@@ -226,7 +227,8 @@ impl Writer<'_> {
                     format!("{vector} {name}({vector} a, {vector} b) {{ {factor} return {value}; }}")
                 }
                 "refract" => {
-                    let sqrt = writer_sqrt(element);
+                    // The length of a vector has defined it.
+                    let sqrt = format!("{element}_sqrt");
                     let value = each(&|c| format!("r * a.{c} - s * b.{c}"));
                     let nothing = writer.dialect.zero(&vector);
                     format!(
@@ -247,9 +249,4 @@ impl Writer<'_> {
         };
         self.library(format!("{vector}_{operation}"), define).map(Form::call)
     }
-}
-
-/// The library's square root, which the length of a vector uses.
-fn writer_sqrt(element: &str) -> String {
-    format!("{element}_sqrt")
 }

@@ -14,7 +14,7 @@ use super::launch_scalar::LaunchScalar;
 use crate::interface::Interface;
 use crate::ir::body_writer::{BodyWriter, WriteBody};
 use crate::ir::operands::{operands, renew_operands};
-use crate::ir::{Local, Value, blocks};
+use crate::ir::{Local, Value, blocks, declare};
 use crate::transform::inline::without_body;
 
 /// A built-in value in a copy.
@@ -121,7 +121,7 @@ impl<'p> Copier<'p> {
     /// Evaluates one invocation after the other, in a loop.
     fn one_by_one(&mut self, (group, items): (Value, Value), groups: Value) -> Result<()> {
         let first = self.binary(BinaryOperator::Multiply, group, items);
-        let ty = self.type_of(TypeInner::Scalar(Scalar::U32));
+        let ty = declare::word(self.types);
         let variable = LocalVariable { name: Some("item".to_owned()), ty, init: None };
         let variable = self.out.function.local_variables.append(variable, Span::UNDEFINED);
         let pointer = self.constant(Expression::LocalVariable(variable));
@@ -130,8 +130,7 @@ impl<'p> Copier<'p> {
         let body = self.nested(|copier| {
             let item = copier.append(Expression::Load { pointer });
             let condition = copier.binary(BinaryOperator::Less, item, items);
-            let mut reject = Block::new();
-            reject.push(Statement::Break, Span::UNDEFINED);
+            let reject = copier.lone(Statement::Break);
             copier.push(Statement::If { condition, accept: Block::new(), reject });
             let number = copier.binary(BinaryOperator::Add, first, item);
             let condition = copier.binary(BinaryOperator::Less, number, groups);
@@ -230,7 +229,7 @@ impl<'p> Copier<'p> {
         let is_it = |argument: &FunctionArgument| argument.binding == Some(Binding::BuiltIn(built_in));
         let index = self.out.function.arguments.iter().position(is_it).unwrap_or_else(|| {
             let inner = TypeInner::Vector { size: VectorSize::Tri, scalar: Scalar::U32 };
-            let ty = self.type_of(inner);
+            let ty = declare::ty(self.types, inner);
             let binding = Some(Binding::BuiltIn(built_in));
             self.out.function.arguments.push(FunctionArgument { name: None, ty, binding });
             self.out.function.arguments.len() - 1
@@ -264,9 +263,5 @@ impl<'p> Copier<'p> {
     fn folded(&mut self, op: BinaryOperator, values: &[Value]) -> Result<Value> {
         let joined = values.iter().copied().reduce(|left, right| self.binary(op, left, right));
         joined.ok_or_else(|| Error::unsupported("coarsening by a factor of 0 is not supported"))
-    }
-
-    fn type_of(&mut self, inner: TypeInner) -> Handle<Type> {
-        self.types.insert(Type { name: None, inner }, Span::UNDEFINED)
     }
 }

@@ -50,7 +50,7 @@ enum Relation {
 
 /// A step of an access chain, starting from the object.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum PathStep {
     Known(u32),
     Index { access: Value, index: Value },
 }
@@ -59,7 +59,7 @@ enum Part {
 struct Chain {
     access: MemoryAccess,
     object: Root,
-    parts: Vec<Part>,
+    parts: Vec<PathStep>,
 }
 
 impl Analysis<'_, '_> {
@@ -113,8 +113,7 @@ impl Analysis<'_, '_> {
                     return !first.looped;
                 }
                 match self.relation(&chain.parts, &other.parts, row_facts) {
-                    Relation::Disjoint => !(first.looped || second.looped),
-                    Relation::Same => !(first.looped || second.looped),
+                    Relation::Disjoint | Relation::Same => !(first.looped || second.looped),
                     Relation::Unknown => in_place || self.is_ordered(first, second),
                 }
             })
@@ -149,13 +148,13 @@ impl Analysis<'_, '_> {
                 && operands(&self.function.expressions[value]).any(|operand| self.depends(operand, on, seen)))
     }
 
-    fn relation(&self, first: &[Part], second: &[Part], row_facts: &RowFacts) -> Relation {
+    fn relation(&self, first: &[PathStep], second: &[PathStep], row_facts: &RowFacts) -> Relation {
         let mut relation = Relation::Same;
         for (&a, &b) in first.iter().zip(second) {
             relation = match (a, b) {
-                (Part::Known(a), Part::Known(b)) if a != b => return Relation::Disjoint,
-                (Part::Known(_), Part::Known(_)) => relation,
-                (Part::Index { access: a, index: i }, Part::Index { access: b, index: j }) => {
+                (PathStep::Known(a), PathStep::Known(b)) if a != b => return Relation::Disjoint,
+                (PathStep::Known(_), PathStep::Known(_)) => relation,
+                (PathStep::Index { access: a, index: i }, PathStep::Index { access: b, index: j }) => {
                     let same_spelling =
                         row_facts.accesses.contains_key(&a) == row_facts.accesses.contains_key(&b);
                     match self.distance(i, j) {
@@ -172,21 +171,21 @@ impl Analysis<'_, '_> {
 
     /// The access chain to a place; a place inside a vector counts as the whole vector unless the component is
     /// constant.
-    fn parts(&self, mut pointer: Value) -> Vec<Part> {
+    fn parts(&self, mut pointer: Value) -> Vec<PathStep> {
         let mut parts = Vec::new();
         loop {
             let context = self.context;
             pointer = match self.function.expressions[pointer] {
                 Expression::Access { base, index } => {
                     match range::constant_of(context, index) {
-                        Some(known) => parts.push(Part::Known(u32::try_from(known).unwrap_or(u32::MAX))),
+                        Some(known) => parts.push(PathStep::Known(u32::try_from(known).unwrap_or(u32::MAX))),
                         None if context.is_vector_pointer(base) => parts.clear(),
-                        None => parts.push(Part::Index { access: pointer, index }),
+                        None => parts.push(PathStep::Index { access: pointer, index }),
                     }
                     base
                 }
                 Expression::AccessIndex { base, index } => {
-                    parts.push(Part::Known(index));
+                    parts.push(PathStep::Known(index));
                     base
                 }
                 _ => break,
@@ -426,6 +425,6 @@ impl Finder<'_, '_, '_> {
 
     /// Whether the element that a chain leads to is known only at run time.
     fn is_indexed(&self, pointer: Value) -> bool {
-        self.analysis.parts(pointer).iter().any(|part| matches!(part, Part::Index { .. }))
+        self.analysis.parts(pointer).iter().any(|part| matches!(part, PathStep::Index { .. }))
     }
 }

@@ -70,7 +70,7 @@ pub(crate) struct Schedule {
     pub(crate) rows: Vec<RowSchedule>,
     /// Accesses and shift amounts that conditions before them keep in range, so that only their position makes
     /// them safe unchecked. Those that need no condition are not included.
-    pub(crate) placed: BTreeSet<Value>,
+    pub(crate) guarded: BTreeSet<Value>,
     /// Loops whose range checks are hoisted, by the condition at their head.
     pub(crate) hoisted: BTreeMap<Value, HoistedChecks>,
 }
@@ -115,16 +115,13 @@ impl Schedule {
             Form::Full => contiguous_loops(context, &uniformity, named),
             Form::Plain => BTreeMap::new(),
         };
-        let uniform_code = match form {
-            Form::Full => UniformCode::new(module, function, &uniformity, &hoisted),
-            Form::Plain => UniformCode::nothing(module, function, &uniformity, &hoisted),
-        };
+        let uniform_code = UniformCode::new(module, function, &uniformity, &hoisted, form == Form::Plain);
         let mut steps = split_into_regions(program, function, &uniform_code, &uses)?;
-        let placed = match form {
-            Form::Full => placed(context, checks, &steps.ahead),
+        let guarded = match form {
+            Form::Full => guarded(context, checks, &steps.ahead),
             Form::Plain => BTreeSet::new(),
         };
-        let storage = VariableStorage::new(module, function, &uniform_code, &uses, &steps, &placed);
+        let storage = VariableStorage::new(module, function, &uniform_code, &uses, &steps, &guarded);
         row_schedule::lay_out(&mut steps.steps, function, &storage, width);
         let tensors = &program.interfaces[index].tensors;
         let only_written = tensors.iter().filter(|tensor| tensor.access == runtime_core::Access::Write);
@@ -149,7 +146,7 @@ impl Schedule {
             analysis.row(region, width, form)
         });
         let rows = rows.collect();
-        Ok(Self { named: uses.into_named(), steps, storage, rows, placed, hoisted })
+        Ok(Self { named: uses.into_named(), steps, storage, rows, guarded, hoisted })
     }
 }
 
@@ -168,9 +165,9 @@ impl Analysis<'_, '_> {
     }
 }
 
-/// The accesses that are unchecked because of their position, except those moved ahead of it. With checks turned
+/// The accesses that only the conditions before them keep in range, except those moved ahead of these conditions. With checks turned
 /// off the caller guarantees all accesses that the program makes, but none that it does not make.
-fn placed(context: FunctionContext<'_>, checks: Checks, ahead: &BTreeSet<Value>) -> BTreeSet<Value> {
+fn guarded(context: FunctionContext<'_>, checks: Checks, ahead: &BTreeSet<Value>) -> BTreeSet<Value> {
     let mut found = BTreeSet::new();
     for (handle, expression) in context.function.expressions.iter() {
         match *expression {

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use naga::{
-    AddressSpace, BinaryOperator as Op, Block, Expression, FastHashMap, Scalar, Statement, TypeInner,
-    UnaryOperator,
+    BinaryOperator as Op, Block, Expression, FastHashMap, Scalar, Statement, TypeInner, UnaryOperator,
 };
 
 use super::Analysis;
 use super::row_facts::RowFacts;
 use crate::ir::blocks::Skip;
-use crate::ir::variables::{Root, root};
+use crate::ir::variables::root;
 use crate::ir::{Global, Value};
 
 /// A row must consist of whole cache lines.
@@ -110,13 +109,8 @@ impl Analysis<'_, '_> {
 
     /// The storage buffer that a pointer leads into.
     fn written(&self, pointer: Value) -> Option<Global> {
-        match root(self.function, pointer) {
-            Root::Global(variable) => {
-                let space = self.module.global_variables[variable].space;
-                matches!(space, AddressSpace::Storage { .. }).then_some(variable)
-            }
-            _ => None,
-        }
+        let root = root(self.function, pointer);
+        root.global().filter(|_| root.is_buffer(self.module))
     }
 
     fn nontemporal_store(

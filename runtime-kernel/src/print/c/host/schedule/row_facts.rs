@@ -16,8 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use naga::{
-    AddressSpace, BinaryOperator as Op, Block, Expression, FastHashMap, ScalarKind, Statement, TypeInner,
-    UnaryOperator,
+    BinaryOperator as Op, Block, Expression, FastHashMap, ScalarKind, Statement, TypeInner, UnaryOperator,
 };
 
 use super::Analysis;
@@ -65,7 +64,7 @@ pub(crate) struct Linear {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowInputs {
     pub(crate) values: BTreeSet<Value>,
-    pub(crate) kept: BTreeSet<Value>,
+    pub(crate) stored: BTreeSet<Value>,
     pub(crate) variables: BTreeSet<Local>,
     pub(crate) arguments: BTreeSet<u32>,
 }
@@ -149,12 +148,12 @@ impl Finder<'_, '_, '_> {
         let storage = self.analysis.storage;
         let region = &self.analysis.steps.regions[self.region];
         let statements = body.iter().filter(|statement| !matches!(statement, Statement::Emit(_))).count();
-        let kept = body.iter().any(|statement| match statement {
-            Statement::Emit(range) => range.clone().any(|handle| storage.kept.contains(&handle)),
+        let stored = body.iter().any(|statement| match statement {
+            Statement::Emit(range) => range.clone().any(|handle| storage.stored.contains(&handle)),
             _ => false,
         });
         statements == 1
-            && !kept
+            && !stored
             && region.uniform_values.is_empty()
             && region.skips == Skip::No
             && storage.initialised[self.region].is_empty()
@@ -229,8 +228,8 @@ impl Finder<'_, '_, '_> {
                 return true;
             }
             let needs = &storage.needs[self.region];
-            if storage.kept.contains(&value) && !needs.defined.contains(&value) {
-                known.kept.insert(value);
+            if storage.stored.contains(&value) && !needs.defined.contains(&value) {
+                known.stored.insert(value);
                 return true;
             }
         }
@@ -256,26 +255,21 @@ impl Finder<'_, '_, '_> {
         let (analysis, storage) = (self.analysis, self.analysis.storage);
         if analysis.uniform_code.is_once(value) {
             // Without checks, memory is read only where the program reads it.
-            let memory = match analysis.uses.root(pointer) {
-                Root::Global(variable) => {
-                    matches!(analysis.module.global_variables[variable].space, AddressSpace::Storage { .. })
-                }
-                _ => false,
-            };
-            let checked = !memory || analysis.checks.are_made();
-            let safe = checked && !range::is_proven_by_its_place(analysis.context, pointer);
+            let is_buffer = analysis.uses.root(pointer).is_buffer(analysis.module);
+            let checked = !is_buffer || analysis.checks.are_made();
+            let safe = checked && !range::is_proven_by_conditions(analysis.context, pointer);
             // An unnamed load names the operands of its index where it is printed.
             return safe && !analysis.uses.is_named(value) && operands_known(self, pointer, known);
         }
         match analysis.function.expressions[pointer] {
             Expression::LocalVariable(variable) => {
-                let kept = storage.variable(variable) == Storage::Lanes
+                let stored = storage.variable(variable) == Storage::Lanes
                     && !storage.needs[self.region].writes.contains(&variable)
                     && !storage.initialised[self.region].contains(&variable);
-                if kept {
+                if stored {
                     known.variables.insert(variable);
                 }
-                kept
+                stored
             }
             _ => false,
         }

@@ -10,8 +10,8 @@ use naga::{Function, Statement};
 
 use super::steps::{Rows, Step};
 use super::variable_storage::{Storage, VariableStorage};
-use crate::ir::variables::{Root, root};
-use crate::ir::{Local, Value};
+use crate::ir::Local;
+use crate::ir::variables::root;
 
 /// Puts runs of steps without barriers and uniform returns into [`Step::Rows`].
 pub(crate) fn rows(steps: Vec<Step>) -> Vec<Step> {
@@ -104,20 +104,13 @@ fn written(steps: &[Step], function: &Function) -> BTreeSet<Local> {
     while let Some(step) = pending.pop() {
         if let Step::Once(shared) = step {
             found.extend(shared.body.iter().filter_map(|statement| match statement {
-                Statement::Store { pointer, .. } => local(function, *pointer),
+                Statement::Store { pointer, .. } => root(function, *pointer).local(),
                 _ => None,
             }));
         }
         pending.extend(step.inner().flatten());
     }
     found
-}
-
-fn local(function: &Function, pointer: Value) -> Option<Local> {
-    match root(function, pointer) {
-        Root::Local(variable) => Some(variable),
-        _ => None,
-    }
 }
 
 /// The per-invocation variables that uniform loops in the rows write.

@@ -104,7 +104,7 @@ pub(crate) struct Rows {
     pub(crate) carried: BTreeSet<Local>,
 }
 
-/// A uniform condition.
+/// A condition with the same value for all invocations of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// Computed at its use.

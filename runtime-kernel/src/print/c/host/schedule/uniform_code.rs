@@ -34,28 +34,29 @@ pub(crate) struct UniformCode<'a> {
 
 impl<'a> UniformCode<'a> {
     /// Starts by assuming that all variables belong to the group, and removes those that an invocation writes
-    /// until nothing changes.
+    /// until nothing changes. If `is_plain`, nothing runs once; without a barrier, each invocation runs the whole body.
     pub(crate) fn new(
         module: &'a Module,
         function: &'a Function,
         uniformity: &'a Uniformity,
         contiguous: &'a BTreeMap<Value, HoistedChecks>,
+        is_plain: bool,
     ) -> Self {
-        let variables = vec![true; function.local_variables.len()];
-        let (pure_functions, values) = (pure_functions(module), vec![false; function.expressions.len()]);
-        let calls = FastHashSet::default();
         let mut code = Self {
             module,
             function,
             uniformity,
-            pure_functions,
+            pure_functions: pure_functions(module),
             contiguous,
-            variables,
-            values,
-            calls,
-            is_plain: false,
-            has_barrier: true,
+            variables: vec![!is_plain; function.local_variables.len()],
+            values: vec![false; function.expressions.len()],
+            calls: FastHashSet::default(),
+            is_plain,
+            has_barrier: blocks::has_barrier(&function.body),
         };
+        if is_plain {
+            return code;
+        }
         let mut calls = Vec::new();
         collect_calls(&function.body, &mut calls);
         loop {
@@ -72,27 +73,6 @@ impl<'a> UniformCode<'a> {
         }
     }
 
-    /// The same with nothing running once. Without a barrier, each invocation runs the whole body.
-    pub(crate) fn nothing(
-        module: &'a Module,
-        function: &'a Function,
-        uniformity: &'a Uniformity,
-        contiguous: &'a BTreeMap<Value, HoistedChecks>,
-    ) -> Self {
-        Self {
-            module,
-            function,
-            uniformity,
-            pure_functions: Vec::new(),
-            contiguous,
-            variables: vec![false; function.local_variables.len()],
-            values: vec![false; function.expressions.len()],
-            calls: FastHashSet::default(),
-            is_plain: true,
-            has_barrier: blocks::has_barrier(&function.body),
-        }
-    }
-
     pub(crate) fn is_once(&self, value: Value) -> bool {
         self.values[value.index()]
     }
@@ -104,12 +84,10 @@ impl<'a> UniformCode<'a> {
     /// Whether a statement without a block runs once, given that it is in uniform control flow.
     pub(crate) fn runs_once(&self, statement: &Statement) -> bool {
         match statement {
-            Statement::Store { pointer, value } => match root(self.function, *pointer) {
-                Root::Local(variable) => {
-                    self.owns(variable) && self.is_once(*pointer) && self.is_once(*value)
-                }
-                _ => false,
-            },
+            Statement::Store { pointer, value } => {
+                let owns = |variable| self.owns(variable) && self.is_once(*pointer) && self.is_once(*value);
+                root(self.function, *pointer).local().is_some_and(owns)
+            }
             Statement::Call { result: Some(result), .. } => self.calls.contains(result),
             Statement::WorkGroupUniformLoad { pointer, .. } => self.is_once(*pointer),
             _ => false,
@@ -171,20 +149,13 @@ impl<'a> UniformCode<'a> {
         let once = group && self.runs_once(statement);
         match statement {
             Statement::Store { pointer, .. } | Statement::Atomic { pointer, .. } if !once => {
-                written.extend(self.local(*pointer));
+                written.extend(root(self.function, *pointer).local());
             }
             Statement::Call { arguments, .. } => {
-                written.extend(arguments.iter().filter_map(|&argument| self.local(argument)));
+                written
+                    .extend(arguments.iter().filter_map(|&argument| root(self.function, argument).local()));
             }
             _ => {}
-        }
-    }
-
-    /// The local variable that a pointer leads into; `None` for values.
-    fn local(&self, pointer: Value) -> Option<Local> {
-        match root(self.function, pointer) {
-            Root::Local(variable) => Some(variable),
-            _ => None,
         }
     }
 

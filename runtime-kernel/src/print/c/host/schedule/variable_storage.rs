@@ -33,7 +33,7 @@ pub(crate) struct VariableStorage {
     /// Values that are computed once per group.
     pub(crate) uniform: BTreeSet<Value>,
     /// Values stored per invocation for other regions.
-    pub(crate) kept: BTreeSet<Value>,
+    pub(crate) stored: BTreeSet<Value>,
     /// Uniform values that invocations compute for the group.
     pub(crate) from_regions: BTreeSet<Value>,
     /// By region: its inputs and outputs.
@@ -60,13 +60,13 @@ impl VariableStorage {
         uniform_code: &UniformCode<'_>,
         uses: &Uses<'_>,
         steps: &Steps,
-        placed: &BTreeSet<Value>,
+        guarded: &BTreeSet<Value>,
     ) -> Self {
         let needs: Vec<Needs> = steps.regions.iter().map(|region| uses.of_region(region)).collect();
         let mut storage = Self {
             variables: vec![Storage::Nowhere; function.local_variables.len()],
             uniform: BTreeSet::new(),
-            kept: BTreeSet::new(),
+            stored: BTreeSet::new(),
             from_regions: steps
                 .regions
                 .iter()
@@ -81,7 +81,7 @@ impl VariableStorage {
         };
         storage.of_group(uses, &steps.steps);
         storage.of_variables(module, function, uniform_code, steps);
-        storage.of_values(uses, uniform_code, placed);
+        storage.of_values(uses, uniform_code, guarded);
         storage
     }
 
@@ -155,7 +155,7 @@ impl VariableStorage {
     }
 
     /// Values that one region computes and another needs are recomputed if that is cheap, otherwise stored.
-    fn of_values(&mut self, uses: &Uses<'_>, uniform_code: &UniformCode<'_>, placed: &BTreeSet<Value>) {
+    fn of_values(&mut self, uses: &Uses<'_>, uniform_code: &UniformCode<'_>, guarded: &BTreeSet<Value>) {
         for region in 0..self.needs.len() {
             let needs = &self.needs[region];
             let foreign: Vec<_> = needs
@@ -167,14 +167,14 @@ impl VariableStorage {
             for value in foreign {
                 let mut chain = BTreeSet::new();
                 // A value that is in range only because of its position is not recomputed elsewhere.
-                let stays = |value: &Value| uses.of_value(*value).is_disjoint(placed);
+                let stays = |value: &Value| uses.of_value(*value).is_disjoint(guarded);
                 if is_cheap(uses, uniform_code, value, &mut chain, &mut 0) && chain.iter().all(stays) {
                     chain.retain(|value| {
                         !self.needs[region].defined.contains(value) && !self.uniform.contains(value)
                     });
                     self.recomputed[region].extend(chain);
                 } else {
-                    self.kept.insert(value);
+                    self.stored.insert(value);
                 }
             }
         }

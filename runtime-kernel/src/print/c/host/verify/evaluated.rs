@@ -8,7 +8,7 @@ use super::super::schedule::Schedule;
 use super::super::schedule::steps::Step;
 use crate::analysis::proof::FunctionContext;
 use crate::ir::operands::{operands, used_by};
-use crate::ir::variables::{Root, root};
+use crate::ir::variables::root;
 use crate::ir::{Local, Value, blocks};
 
 /// A schedule and the function that it schedules.
@@ -130,10 +130,7 @@ impl<'v, 'a> Evaluated<'v, 'a> {
 
     /// The local variable that a pointer leads into.
     pub(super) fn variable(&self, pointer: Value) -> Option<Local> {
-        match root(self.function, pointer) {
-            Root::Local(variable) => Some(variable),
-            _ => None,
-        }
+        root(self.function, pointer).local()
     }
 
     /// All steps of the schedule, including those inside rows, with what is around each.

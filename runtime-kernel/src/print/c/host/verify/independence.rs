@@ -17,8 +17,9 @@ use super::super::schedule::row_facts::RowFacts;
 use super::super::schedule::variable_storage::Storage;
 use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
-use crate::ir::operands::operands;
-use crate::ir::{Global, Local, Value, blocks};
+use crate::ir::operands::{is_result, operands};
+use crate::ir::variables::{Root, root};
+use crate::ir::{Value, blocks};
 
 const TRIALS: u64 = 6;
 
@@ -81,7 +82,7 @@ impl Region<'_, '_, '_> {
             for b in &all[place + 1..] {
                 let writes = a.stored.is_some() || b.stored.is_some();
                 if writes
-                    && object(self.on, a.pointer) == object(self.on, b.pointer)
+                    && root(self.on.function, a.pointer) == root(self.on.function, b.pointer)
                     && !self.are_apart(*a, *b, &all)
                 {
                     return wrong("two accesses that may meet");
@@ -96,7 +97,7 @@ impl Region<'_, '_, '_> {
         let on = self.on;
         if on.context.is_pointer(base) {
             let Some(variable) = on.variable(base) else { return false };
-            let constant = self.path(base).iter().all(|step| matches!(step, Step::At(_)));
+            let constant = self.path(base).iter().all(|step| matches!(step, PathStep::Known(_)));
             let vector = matches!(on.context.pointee(base), TypeInner::Vector { .. });
             let body = matches!(on.schedule.storage.variable(variable), Storage::Body(_));
             return body && self.uses.written.contains(&variable) && !(constant && vector);
@@ -115,13 +116,13 @@ impl Region<'_, '_, '_> {
 
     /// Whether a pointer leads to memory other than registers and read-only memory.
     fn is_memory(&self, pointer: Value) -> bool {
-        match object(self.on, pointer) {
-            Object::Local(variable) => self.on.schedule.storage.variable(variable) == Storage::LanesInPlace,
-            Object::Global(variable) => matches!(
+        match root(self.on.function, pointer) {
+            Root::Local(variable) => self.on.schedule.storage.variable(variable) == Storage::LanesInPlace,
+            Root::Global(variable) => matches!(
                 self.on.module.global_variables[variable].space,
                 AddressSpace::WorkGroup | AddressSpace::Storage { .. }
             ),
-            Object::Unknown => true,
+            Root::Argument => true,
         }
     }
 
@@ -130,9 +131,9 @@ impl Region<'_, '_, '_> {
         let mut alike = true;
         for pair in first.iter().zip(&second) {
             match pair {
-                (Step::At(a), Step::At(b)) if a != b => return true,
-                (Step::At(_), Step::At(_)) => {}
-                (Step::By(a, i), Step::By(b, j)) => {
+                (PathStep::Known(a), PathStep::Known(b)) if a != b => return true,
+                (PathStep::Known(_), PathStep::Known(_)) => {}
+                (PathStep::Index(a, i), PathStep::Index(b, j)) => {
                     let distance = self.distance(*i, *j);
                     if distance.is_some_and(|distance| distance != 0) {
                         return true;
@@ -147,7 +148,7 @@ impl Region<'_, '_, '_> {
         alike
             || self.follows(a, b)
             || self.follows(b, a)
-            || self.are_side_by_side(object(self.on, a.pointer), all)
+            || self.are_side_by_side(root(self.on.function, a.pointer), all)
     }
 
     /// Whether `b` stores a value computed from what `a` loads.
@@ -166,8 +167,8 @@ impl Region<'_, '_, '_> {
     }
 
     /// Whether all accesses to an object are stores of single array elements.
-    fn are_side_by_side(&self, written: Object, all: &[Access]) -> bool {
-        all.iter().filter(|access| object(self.on, access.pointer) == written).all(|access| {
+    fn are_side_by_side(&self, written: Root, all: &[Access]) -> bool {
+        all.iter().filter(|access| root(self.on.function, access.pointer) == written).all(|access| {
             let element = matches!(self.on.context.pointee(access.pointer), TypeInner::Scalar(_));
             let index = match self.on.function.expressions[access.pointer] {
                 Expression::Access { index, .. } => self.slope(index, 0),
@@ -218,13 +219,13 @@ impl Region<'_, '_, '_> {
                 _ => None,
             },
             Expression::Load { pointer } => {
-                let group = match object(on, pointer) {
-                    Object::Local(variable) => on.schedule.storage.variable(variable) == Storage::Group,
+                let group = match root(on.function, pointer) {
+                    Root::Local(variable) => on.schedule.storage.variable(variable) == Storage::Group,
                     _ => super::values::is_read_only(on, pointer),
                 };
                 group
                     .then_some(0)
-                    .filter(|_| self.path(pointer).iter().all(|step| matches!(step, Step::At(_))))
+                    .filter(|_| self.path(pointer).iter().all(|step| matches!(step, PathStep::Known(_))))
             }
             ref other if is_computed(other) => {
                 operands(other).all(|operand| of(operand) == Some(0)).then_some(0)
@@ -310,18 +311,13 @@ impl Region<'_, '_, '_> {
         let on = self.on;
         let expression = &on.function.expressions[value];
         let fixed = match *expression {
-            Expression::Load { pointer } => match object(on, pointer) {
-                Object::Local(variable) => {
+            Expression::Load { pointer } => match root(on.function, pointer) {
+                Root::Local(variable) => {
                     !on.schedule.storage.needs.iter().any(|needs| needs.writes.contains(&variable))
                 }
                 _ => super::values::is_read_only(on, pointer),
             },
-            Expression::CallResult(_)
-            | Expression::AtomicResult { .. }
-            | Expression::WorkGroupUniformLoadResult { .. }
-            | Expression::SubgroupBallotResult
-            | Expression::SubgroupOperationResult { .. } => false,
-            _ => depth < 16,
+            ref other => depth < 16 && !is_result(other),
         };
         if !fixed {
             return value.index().hash(hasher);
@@ -339,7 +335,7 @@ impl Region<'_, '_, '_> {
     }
 
     /// The steps from an object to a place in it.
-    fn path(&self, mut pointer: Value) -> Vec<Step> {
+    fn path(&self, mut pointer: Value) -> Vec<PathStep> {
         let mut steps = Vec::new();
         loop {
             pointer = match self.on.function.expressions[pointer] {
@@ -349,15 +345,15 @@ impl Region<'_, '_, '_> {
                         _ => None,
                     };
                     match constant {
-                        Some(number) => steps.push(Step::At(number)),
+                        Some(number) => steps.push(PathStep::Known(number)),
                         // Any component counts as the vector.
                         None if self.on.context.is_vector_pointer(base) => steps.clear(),
-                        None => steps.push(Step::By(pointer, index)),
+                        None => steps.push(PathStep::Index(pointer, index)),
                     }
                     base
                 }
                 Expression::AccessIndex { base, index } => {
-                    steps.push(Step::At(index));
+                    steps.push(PathStep::Known(index));
                     base
                 }
                 _ => break,
@@ -370,42 +366,14 @@ impl Region<'_, '_, '_> {
 
 /// Whether an expression follows from its operands alone.
 const fn is_computed(expression: &Expression) -> bool {
-    !matches!(
-        expression,
-        Expression::CallResult(_)
-            | Expression::AtomicResult { .. }
-            | Expression::WorkGroupUniformLoadResult { .. }
-            | Expression::SubgroupBallotResult
-            | Expression::SubgroupOperationResult { .. }
-            | Expression::LocalVariable(_)
-    )
+    !is_result(expression) && !matches!(expression, Expression::LocalVariable(_))
 }
 
 /// A step into an object.
-enum Step {
-    At(u32),
-    By(Value, Value),
-}
-
-/// The object that a pointer leads into; several expressions may name one variable.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Object {
-    Local(Local),
-    Global(Global),
-    Unknown,
-}
-
-fn object(on: &Evaluated<'_, '_>, mut pointer: Value) -> Object {
-    while let Expression::Access { base, .. } | Expression::AccessIndex { base, .. } =
-        on.function.expressions[pointer]
-    {
-        pointer = base;
-    }
-    match on.function.expressions[pointer] {
-        Expression::LocalVariable(variable) => Object::Local(variable),
-        Expression::GlobalVariable(variable) => Object::Global(variable),
-        _ => Object::Unknown,
-    }
+enum PathStep {
+    Known(u32),
+    /// An access and its index.
+    Index(Value, Value),
 }
 
 /// All stores of a block, as pairs of pointer and value.

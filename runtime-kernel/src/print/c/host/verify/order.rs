@@ -13,7 +13,7 @@ use naga::{Block, Statement};
 use super::super::schedule::steps::{Condition, Step};
 use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
-use crate::ir::Value;
+use crate::ir::{Value, blocks};
 
 /// Maximum number of pairs of statements in one slot; a schedule beyond it counts as not verified.
 const MAX_PAIRS: usize = 1 << 20;
@@ -73,14 +73,9 @@ fn numbered<'b>(block: &'b Block, next: &mut u32) -> Vec<(u32, &'b Statement)> {
 
 /// The number of statements inside a statement.
 fn size(statement: &Statement) -> u32 {
-    let all = |block: &Block| block.iter().map(|statement| 1 + size(statement)).sum::<u32>();
-    match statement {
-        Statement::Block(block) => all(block),
-        Statement::If { accept, reject, .. } => all(accept) + all(reject),
-        Statement::Switch { cases, .. } => cases.iter().map(|case| all(&case.body)).sum(),
-        Statement::Loop { body, continuing, .. } => all(body) + all(continuing),
-        _ => 0,
-    }
+    let mut count = 0;
+    blocks::inner(statement).for_each(|block| blocks::each(block, &mut |_| count += 1));
+    count
 }
 
 /// The steps without the rows around them.
@@ -202,7 +197,7 @@ impl Walk<'_, '_, '_> {
         if !jumps(&leaf.statement, 0) {
             return Ok(());
         }
-        let trusts = !ours.evaluated.is_disjoint(&self.on.schedule.placed);
+        let trusts = !ours.evaluated.is_disjoint(&self.on.schedule.guarded);
         ensure!(!trusts, "{:?} is unchecked ahead of {:?}", shared.key, leaf.key)?;
         let calm =
             matches!(shared.statement, Statement::Emit(_) | Statement::Store { .. }) || !theirs.returns;

@@ -40,12 +40,12 @@ pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
 /// Values fetched for the first invocation of a row are available, and the region does not change them.
 fn known(on: &Evaluated<'_, '_>, region: usize, row_facts: &RowFacts) -> Verdict {
     let (uses, storage) = (on.region(region), &on.schedule.storage);
-    let kept = row_facts
+    let stored = row_facts
         .known
-        .kept
+        .stored
         .iter()
-        .all(|value| storage.kept.contains(value) && !uses.defined.contains(value));
-    ensure!(kept, "region {region} decides by a value that is not there yet")?;
+        .all(|value| storage.stored.contains(value) && !uses.defined.contains(value));
+    ensure!(stored, "region {region} decides by a value that is not there yet")?;
     let fixed = row_facts.known.variables.iter().all(|variable| {
         storage.variable(*variable) == Storage::Lanes
             && !uses.written.contains(variable)
@@ -59,7 +59,7 @@ fn is_computable(on: &Evaluated<'_, '_>, region: usize, linear: Linear, row_fact
     let here = |value: &Value| {
         on.schedule.storage.uniform.contains(value)
             || row_facts.known.values.contains(value)
-            || row_facts.known.kept.contains(value)
+            || row_facts.known.stored.contains(value)
     };
     let (mut pending, mut trees) = (vec![linear.value], Vec::new());
     if on.is_named(linear.value) {

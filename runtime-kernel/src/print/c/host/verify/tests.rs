@@ -125,7 +125,7 @@ fn a_correct_schedule_is_used_and_two_wrong_ones_are_an_error() {
 fn unchecked_ahead(schedule: &mut Schedule, context: FunctionContext<'_>) {
     let mut all = context.function.expressions.iter();
     let access = all.find(|(_, expression)| matches!(expression, Expression::Access { .. }));
-    schedule.placed.insert(access.expect("an access").0);
+    schedule.guarded.insert(access.expect("an access").0);
 }
 
 /// Applies `change` to lists of steps, outer ones first, until one has changed.
@@ -268,12 +268,12 @@ fn code_that_runs_once_is_uniform() {
 
 #[test]
 fn values_and_variables_are_available_where_they_are_used() {
-    broken(ACROSS, Rule::Values, |schedule, _| schedule.storage.kept.clear());
+    broken(ACROSS, Rule::Values, |schedule, _| schedule.storage.stored.clear());
     broken(GROUPED, Rule::Values, |schedule, _| {
-        let kept: Vec<_> = schedule.storage.kept.iter().copied().collect();
-        assert!(!kept.is_empty());
-        schedule.storage.kept.clear();
-        schedule.storage.recomputed.last_mut().expect("a region").extend(kept);
+        let stored: Vec<_> = schedule.storage.stored.iter().copied().collect();
+        assert!(!stored.is_empty());
+        schedule.storage.stored.clear();
+        schedule.storage.recomputed.last_mut().expect("a region").extend(stored);
     });
     broken("let c = s.k * 3u; y[id.x] = c + l * c;", Rule::Values, |schedule, _| {
         schedule.storage.uniform.clear();

@@ -1,13 +1,14 @@
 //! Verifies that code which runs once is uniform, and that no invocation can observe the difference.
 
-use naga::{AddressSpace, Binding, Block, BuiltIn, Expression, Function, Handle, Statement, StorageAccess};
+use naga::{Binding, BuiltIn, Expression, Function, Handle, Statement};
 
 use super::super::schedule::steps::{Condition, Step};
 use super::super::schedule::variable_storage::Storage;
 use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
 use super::values::is_read_only;
-use crate::ir::Value;
+use crate::ir::variables;
+use crate::ir::{Value, blocks};
 
 pub(super) fn verify(on: &Evaluated<'_, '_>) -> Verdict {
     on.all().into_iter().try_for_each(|(step, _)| visit(on, step))
@@ -80,32 +81,19 @@ fn is_shared(on: &Evaluated<'_, '_>, part: Value) -> bool {
 fn is_pure(on: &Evaluated<'_, '_>, handle: Handle<Function>) -> bool {
     let function = &on.module.functions[handle];
     let memory = function.expressions.iter().all(|(_, expression)| match *expression {
-        Expression::GlobalVariable(variable) => match on.module.global_variables[variable].space {
-            AddressSpace::Immediate | AddressSpace::Uniform => true,
-            AddressSpace::Storage { access } => !access.contains(StorageAccess::STORE),
-            _ => false,
-        },
+        Expression::GlobalVariable(variable) => {
+            variables::is_read_only(on.module.global_variables[variable].space)
+        }
         _ => true,
     });
-    memory && has_no_side_effects(on, &function.body)
-}
-
-fn has_no_side_effects(on: &Evaluated<'_, '_>, block: &Block) -> bool {
-    block.iter().all(|statement| match statement {
+    let has_side_effect = |statement: &Statement| match statement {
+        Statement::Call { function, .. } => !is_pure(on, *function),
         Statement::Emit(_)
         | Statement::Break
         | Statement::Continue
         | Statement::Return { .. }
-        | Statement::Store { .. } => true,
-        Statement::Block(block) => has_no_side_effects(on, block),
-        Statement::If { accept, reject, .. } => {
-            has_no_side_effects(on, accept) && has_no_side_effects(on, reject)
-        }
-        Statement::Switch { cases, .. } => cases.iter().all(|case| has_no_side_effects(on, &case.body)),
-        Statement::Loop { body, continuing, .. } => {
-            has_no_side_effects(on, body) && has_no_side_effects(on, continuing)
-        }
-        Statement::Call { function, .. } => is_pure(on, *function),
-        _ => false,
-    })
+        | Statement::Store { .. } => false,
+        other => blocks::inner(other).next().is_none(),
+    };
+    memory && !blocks::any(&function.body, &mut |statement| has_side_effect(statement))
 }

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use naga::{AddressSpace, Expression, StorageAccess};
+use naga::Expression;
 
 use super::super::schedule::steps::{Condition, Step};
 use super::Verdict;
 use super::evaluated::{Evaluated, Uses};
 use crate::ir::Value;
+use crate::ir::operands::is_result;
+use crate::ir::variables::{self, Root, root};
 
 /// Names defined so far. The steps are in program order, in which definitions dominate their uses.
 #[derive(Default)]
@@ -49,7 +51,7 @@ fn visit(on: &Evaluated<'_, '_>, step: &Step, defined: &mut Defined, ends: &mut 
 /// What the group uses, the group computes.
 fn known(uses: &Uses, uniform: &BTreeSet<Value>) -> Verdict {
     let unknown = uses.named.iter().find(|value| !uniform.contains(value) && !uses.defined.contains(value));
-    ensure!(unknown.is_none(), "the group uses {unknown:?}, which it has not computed")
+    ensure!(unknown.is_none(), "the group uses {unknown:?} before it computes it")
 }
 
 fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdict {
@@ -64,7 +66,7 @@ fn region(on: &Evaluated<'_, '_>, region: usize, defined: &mut Defined) -> Verdi
         }
         let before = defined.by_items.contains(&value);
         ensure!(before, "region {region} uses {value:?} before it is computed")?;
-        ensure!(storage.kept.contains(&value), "region {region} uses {value:?}, which is gone")?;
+        ensure!(storage.stored.contains(&value), "region {region} uses {value:?}, which is not stored")?;
         // Values read from storage must be those that the printer stores.
         let recorded = needs.values.contains(&value) && !needs.defined.contains(&value);
         ensure!(recorded, "region {region} does not fetch {value:?}")?;
@@ -89,41 +91,27 @@ fn repeated(
     let known = |name: &Value| {
         uniform.contains(name)
             || (recomputed.contains(name) && *name < value)
-            || (on.schedule.storage.kept.contains(name) && region.named.contains(name))
+            || (on.schedule.storage.stored.contains(name) && region.named.contains(name))
     };
     ensure!(uses.named.iter().all(known), "{value:?} is computed again too early")?;
     let fixed = uses.variables.is_empty() && uses.evaluated.iter().all(|&part| is_fixed(on, part));
     ensure!(fixed, "{value:?} is computed again from what may have changed")?;
-    let placed = !uses.evaluated.is_disjoint(&on.schedule.placed);
-    ensure!(!placed, "{value:?} is computed again away from what keeps it in range")
+    let guarded = !uses.evaluated.is_disjoint(&on.schedule.guarded);
+    ensure!(!guarded, "{value:?} is computed again away from what keeps it in range")
 }
 
 /// Whether an expression reads nothing that changes.
 fn is_fixed(on: &Evaluated<'_, '_>, part: Value) -> bool {
     match on.function.expressions[part] {
         Expression::Load { pointer } => is_read_only(on, pointer),
-        Expression::CallResult(_)
-        | Expression::AtomicResult { .. }
-        | Expression::WorkGroupUniformLoadResult { .. }
-        | Expression::SubgroupBallotResult
-        | Expression::SubgroupOperationResult { .. } => false,
-        _ => true,
+        ref other => !is_result(other),
     }
 }
 
 /// Whether a pointer leads into memory that the kernel cannot write.
-pub(super) fn is_read_only(on: &Evaluated<'_, '_>, mut pointer: Value) -> bool {
-    while let Expression::Access { base, .. } | Expression::AccessIndex { base, .. } =
-        on.function.expressions[pointer]
-    {
-        pointer = base;
-    }
-    match on.function.expressions[pointer] {
-        Expression::GlobalVariable(variable) => match on.module.global_variables[variable].space {
-            AddressSpace::Uniform | AddressSpace::Immediate => true,
-            AddressSpace::Storage { access } => !access.contains(StorageAccess::STORE),
-            _ => false,
-        },
+pub(super) fn is_read_only(on: &Evaluated<'_, '_>, pointer: Value) -> bool {
+    match root(on.function, pointer) {
+        Root::Global(variable) => variables::is_read_only(on.module.global_variables[variable].space),
         _ => false,
     }
 }
