@@ -1,6 +1,7 @@
 //! Objects of one of the transports that run kernels.
 
-use runtime_core::backend::{Buffer, Graph, Kernel, KernelInfo, Launch, Module, NoGraph, RetypedLaunch};
+use runtime_core::backend::{Buffer, Graph, Kernel, Launch, Module, NoGraph, RetypedLaunch};
+use runtime_core::code::KernelInfo;
 use runtime_core::{Error, Result};
 use runtime_opencl::{OpenClBuffer, OpenClGraph, OpenClKernel, OpenClModule, OpenClQueue};
 

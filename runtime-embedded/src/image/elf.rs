@@ -7,7 +7,8 @@ use std::process::Command;
 use object::elf::{EM_ARM, EM_RISCV, ET_EXEC, PT_LOAD};
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader as _};
 use object::{Object, ObjectSection as _, ObjectSymbol as _, SectionKind, SymbolKind};
-use runtime_core::{Error, ErrorKind, ImageSizes, Result};
+use runtime_core::code::ImageSizes;
+use runtime_core::{Error, ErrorKind, Result};
 
 use super::tool;
 use crate::boards::{Board, LinkKind, Processor, Region};
