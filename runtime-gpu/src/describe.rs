@@ -82,11 +82,8 @@ fn device(driver: &Driver, index: u32, count: u32) -> DeviceInfo {
 fn describe(driver: &Driver, info: &mut DeviceInfo, ordinal: Ordinal, count: u32) -> Result<()> {
     let attribute = |key: key| driver.attribute(ordinal, key);
     info.name = name(driver, ordinal)?;
-    info.arch = Some(format!(
-        "sm_{}{}",
-        attribute(key::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-        attribute(key::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
-    ));
+    let (major, minor) = driver.compute_capability(ordinal);
+    info.arch = Some(format!("sm_{major}{minor}"));
     info.pci_address = pci_address(driver, ordinal);
     info.uuid = Some(uuid(driver, ordinal)).filter(|uuid| *uuid != [0; 16]);
     info.compute_units =
@@ -160,10 +157,7 @@ fn capabilities(driver: &Driver, ordinal: Ordinal, peers: bool) -> Capabilities 
     let attribute = |key| driver.attribute(ordinal, key);
     let has = |condition: bool, capability: u64| if condition { capability } else { 0 };
     // Whether NVML reports anything of a MIG instance is known only after it is initialised, which listing must not do.
-    let compute_capability = (
-        attribute(key::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-        attribute(key::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-    );
+    let compute_capability = driver.compute_capability(ordinal);
     let has_telemetry = Nvml::load().is_ok() && !is_mig_instance(driver, ordinal);
     let cooperative = driver.launch_ex.is_some() || driver.cooperative_launch.is_some();
     // What a driver has to support, too.
@@ -189,30 +183,26 @@ fn properties(driver: &Driver, ordinal: Ordinal, peers: &[u32]) -> Options {
     let memory_clock_hz = attribute(key::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) * 1000;
     let bus_bits = attribute(key::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
     let mut properties = Options::new();
-    let mut push_nonzero = |key: &str, value: u64| {
-        if let (1.., Ok(value)) = (value, i64::try_from(value)) {
-            properties.push(key, value);
-        }
-    };
-    push_nonzero("cuda_version", u64::from(driver.cuda_version()));
-    push_nonzero("warp_size", attribute(key::CU_DEVICE_ATTRIBUTE_WARP_SIZE));
-    push_nonzero("l2_bytes", attribute(key::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
-    push_nonzero("memory_clock_hz", memory_clock_hz);
-    push_nonzero("memory_bus_bits", bus_bits);
+    properties.push_nonzero("cuda_version", u64::from(driver.cuda_version()));
+    properties.push_nonzero("warp_size", attribute(key::CU_DEVICE_ATTRIBUTE_WARP_SIZE));
+    properties.push_nonzero("l2_bytes", attribute(key::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
+    properties.push_nonzero("memory_clock_hz", memory_clock_hz);
+    properties.push_nonzero("memory_bus_bits", bus_bits);
     // Double data rate: two transfers per clock.
-    push_nonzero("memory_bandwidth_bytes_per_s", 2 * memory_clock_hz * bus_bits / 8);
-    push_nonzero("constant_bytes", attribute(key::CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY));
-    push_nonzero("group_registers", attribute(key::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK));
-    push_nonzero("unit_registers", attribute(key::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR));
-    push_nonzero(
+    properties.push_nonzero("memory_bandwidth_bytes_per_s", 2 * memory_clock_hz * bus_bits / 8);
+    properties.push_nonzero("constant_bytes", attribute(key::CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY));
+    properties.push_nonzero("group_registers", attribute(key::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK));
+    properties
+        .push_nonzero("unit_registers", attribute(key::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR));
+    properties.push_nonzero(
         "unit_shared_bytes",
         attribute(key::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
     );
-    push_nonzero("unit_items", attribute(key::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
-    push_nonzero("unit_groups", attribute(key::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR));
-    push_nonzero("copy_engines", attribute(key::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT));
+    properties.push_nonzero("unit_items", attribute(key::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
+    properties.push_nonzero("unit_groups", attribute(key::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR));
+    properties.push_nonzero("copy_engines", attribute(key::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT));
     // What portable kernels reach by `mma.sync.m16n8k16`.
-    if driver.attribute(ordinal, key::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 8 {
+    if driver.compute_capability(ordinal) >= (8, 0) {
         for sum in ["float16", "float32"] {
             properties.push("cooperative_matrix", format!("16x16x16 float16 * float16 + {sum}"));
         }

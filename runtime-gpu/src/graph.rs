@@ -235,7 +235,7 @@ impl Drop for CudaGraph {
             // SAFETY: created once, and no longer in use.
             let _ = unsafe { (self.api.cuGraphExecDestroy)(self.executable.0) };
         }
-        // SAFETY: as above.
+        // SAFETY: created once, and its executable form was destroyed.
         let _ = unsafe { (self.api.cuGraphDestroy)(self.graph.0) };
     }
 }

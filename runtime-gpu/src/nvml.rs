@@ -54,7 +54,7 @@ pub(crate) struct NvmlDevice(*mut c_void);
 
 // SAFETY: NVML may be called from any thread, and handles stay valid because it is never shut down.
 unsafe impl Send for NvmlDevice {}
-// SAFETY: as above.
+// SAFETY: the same holds for several threads at once.
 unsafe impl Sync for NvmlDevice {}
 
 /// `nvmlProcessInfo_t` of the second and third version of the functions.
@@ -70,34 +70,18 @@ struct ProcessInfo {
 /// Lists processes: the count is the room before, and the number of processes after.
 type ListProcesses = unsafe extern "C" fn(NvmlDevice, *mut c_uint, *mut ProcessInfo) -> NvmlReturn;
 
-/// Reads a 32-bit value that an index selects.
+type Describe = unsafe extern "C" fn(NvmlReturn) -> *const c_char;
+type FindDevice = unsafe extern "C" fn(*const c_char, *mut NvmlDevice) -> NvmlReturn;
+type ReadValue<T> = unsafe extern "C" fn(NvmlDevice, *mut T) -> NvmlReturn;
+/// Reads the value that an index selects, such as that of a clock.
 type ReadIndexed = unsafe extern "C" fn(NvmlDevice, c_int, *mut c_uint) -> NvmlReturn;
 
-/// NVML's functions. Loaded once per process and never unloaded.
+/// The library, loaded once per process and never unloaded. Each call looks its function up: calls are rare, and a driver
+/// may lack any of them.
 #[derive(Debug)]
 pub(crate) struct Nvml {
-    nvmlInit_v2: unsafe extern "C" fn() -> NvmlReturn,
-    nvmlDeviceGetHandleByUUID: unsafe extern "C" fn(*const c_char, *mut NvmlDevice) -> NvmlReturn,
-    nvmlErrorString: Option<unsafe extern "C" fn(NvmlReturn) -> *const c_char>,
-    nvmlDeviceGetClockInfo: Option<ReadIndexed>,
-    nvmlDeviceGetTemperature: Option<ReadIndexed>,
-    nvmlDeviceGetPowerUsage: Option<unsafe extern "C" fn(NvmlDevice, *mut c_uint) -> NvmlReturn>,
-    nvmlDeviceGetTotalEnergyConsumption: Option<unsafe extern "C" fn(NvmlDevice, *mut u64) -> NvmlReturn>,
-    /// `nvmlDeviceGetCurrentClocksEventReasons`, or its name before driver 535.
-    event_reasons: Option<unsafe extern "C" fn(NvmlDevice, *mut u64) -> NvmlReturn>,
-    nvmlDeviceGetComputeRunningProcesses_v3: Option<ListProcesses>,
-    nvmlDeviceGetGraphicsRunningProcesses_v3: Option<ListProcesses>,
+    library: Library,
     initialised: Mutex<bool>,
-    _library: Library,
-}
-
-/// The function of this name, with the type that its destination has; `None` if the library lacks it.
-macro_rules! symbol {
-    ($library:expr, $name:ident) => {{
-        // SAFETY: the field of this name has the signature of NVML's function.
-        let symbol = unsafe { $library.get(stringify!($name).as_bytes()) };
-        symbol.ok().map(|symbol| *symbol)
-    }};
 }
 
 impl Nvml {
@@ -118,40 +102,37 @@ impl Nvml {
                  NVIDIA_DRIVER_CAPABILITIES=compute,utility"
             ))
         })?;
-        Self::bind(library)
+        let nvml = Self { library, initialised: Mutex::new(false) };
+        let missing = ["nvmlInit_v2", "nvmlDeviceGetHandleByUUID"].into_iter().find(|name| !nvml.has(name));
+        missing.map_or(Ok(nvml), |name| Err(lacks(name)))
     }
 
-    fn bind(library: Library) -> Result<Self> {
-        Ok(Self {
-            nvmlInit_v2: symbol!(library, nvmlInit_v2).ok_or_else(|| lacks("nvmlInit_v2"))?,
-            nvmlDeviceGetHandleByUUID: symbol!(library, nvmlDeviceGetHandleByUUID)
-                .ok_or_else(|| lacks("nvmlDeviceGetHandleByUUID"))?,
-            nvmlErrorString: symbol!(library, nvmlErrorString),
-            nvmlDeviceGetClockInfo: symbol!(library, nvmlDeviceGetClockInfo),
-            nvmlDeviceGetTemperature: symbol!(library, nvmlDeviceGetTemperature),
-            nvmlDeviceGetPowerUsage: symbol!(library, nvmlDeviceGetPowerUsage),
-            nvmlDeviceGetTotalEnergyConsumption: symbol!(library, nvmlDeviceGetTotalEnergyConsumption),
-            event_reasons: symbol!(library, nvmlDeviceGetCurrentClocksEventReasons)
-                .or_else(|| symbol!(library, nvmlDeviceGetCurrentClocksThrottleReasons)),
-            nvmlDeviceGetComputeRunningProcesses_v3: symbol!(
-                library,
-                nvmlDeviceGetComputeRunningProcesses_v3
-            ),
-            nvmlDeviceGetGraphicsRunningProcesses_v3: symbol!(
-                library,
-                nvmlDeviceGetGraphicsRunningProcesses_v3
-            ),
-            initialised: Mutex::new(false),
-            _library: library,
-        })
+    fn has(&self, name: &str) -> bool {
+        // SAFETY: the function is not called.
+        unsafe { self.library.get::<*const c_void>(name.as_bytes()) }.is_ok()
+    }
+
+    /// Calls a function of the library. Callers give its type.
+    ///
+    /// # Errors
+    /// `Unsupported` if the library lacks it; the library's error.
+    fn call<F: Copy>(&self, name: &str, call: impl FnOnce(F) -> NvmlReturn) -> Result<()> {
+        // SAFETY: callers give the function's type, and the library stays loaded.
+        let function = unsafe { self.library.get::<F>(name.as_bytes()) }.map_err(|_| lacks(name))?;
+        match call(*function) {
+            NvmlReturn(0) => Ok(()),
+            code => Err(self.error(name, code)),
+        }
     }
 
     /// Initialises the library on first use; a failure is tried again next time.
     fn initialise(&self) -> Result<()> {
         let mut initialised = self.initialised.lock();
         if !*initialised {
-            // SAFETY: takes nothing; NVML counts initialisations, so other users in the process are not disturbed.
-            self.check("nvmlInit_v2", unsafe { (self.nvmlInit_v2)() })?;
+            self.call("nvmlInit_v2", |initialise: unsafe extern "C" fn() -> NvmlReturn| {
+                // SAFETY: it takes nothing; NVML counts initialisations, so other users in the process are not disturbed.
+                unsafe { initialise() }
+            })?;
             *initialised = true;
         }
         Ok(())
@@ -165,9 +146,11 @@ impl Nvml {
         self.initialise()?;
         let name = CString::new(uuid_name(uuid, is_mig_instance)).unwrap_or_default();
         let mut device = NvmlDevice(std::ptr::null_mut());
-        // SAFETY: the name is terminated, the out-parameter is writable, and an unknown name returns an error.
-        let code = unsafe { (self.nvmlDeviceGetHandleByUUID)(name.as_ptr(), &raw mut device) };
-        self.check("nvmlDeviceGetHandleByUUID", code).map(|()| device)
+        self.call("nvmlDeviceGetHandleByUUID", |find: FindDevice| {
+            // SAFETY: the name is terminated, the out-parameter is writable, and an unknown name returns an error.
+            unsafe { find(name.as_ptr(), &raw mut device) }
+        })?;
+        Ok(device)
     }
 
     /// Current values of a device; `None` for those that the library does not report.
@@ -175,11 +158,17 @@ impl Nvml {
     /// # Errors
     /// The library's first error if it reports none.
     pub(crate) fn telemetry(&self, device: NvmlDevice) -> Result<Telemetry> {
-        let clock = self.clock_hz(device, CLOCK_SM);
-        let memory_clock = self.clock_hz(device, CLOCK_MEMORY);
-        let temperature = self.temperature_millicelsius(device);
-        let power = self.power_milliwatts(device);
-        let energy = self.energy_microjoules(device);
+        let clock_hz = |domain| {
+            let megahertz = self.indexed_value("nvmlDeviceGetClockInfo", device, domain);
+            megahertz.map(|megahertz| u64::from(megahertz) * 1_000_000)
+        };
+        let (clock, memory_clock) = (clock_hz(CLOCK_SM), clock_hz(CLOCK_MEMORY));
+        let celsius = self.indexed_value("nvmlDeviceGetTemperature", device, TEMPERATURE_GPU);
+        let temperature = celsius.map(|celsius| i64::from(celsius) * 1000);
+        let power = self.value::<c_uint>("nvmlDeviceGetPowerUsage", device).map(u64::from);
+        // Since the driver was loaded.
+        let millijoules = self.value::<u64>("nvmlDeviceGetTotalEnergyConsumption", device);
+        let energy = millijoules.map(|millijoules| millijoules.saturating_mul(1000));
         if let (Err(error), Err(_), Err(_), Err(_), Err(_)) =
             (&clock, &memory_clock, &temperature, &power, &energy)
         {
@@ -194,61 +183,20 @@ impl Nvml {
         })
     }
 
-    /// Reads a value by a function; `call` is given where to write it.
-    fn read<F, T: Default>(
-        &self,
-        name: &str,
-        function: Option<F>,
-        call: impl FnOnce(F, &mut T) -> NvmlReturn,
-    ) -> Result<T> {
-        let function = function.ok_or_else(|| lacks(name))?;
+    /// The value that a function of the type [`ReadValue`] reads.
+    fn value<T: Default>(&self, name: &str, device: NvmlDevice) -> Result<T> {
         let mut value = T::default();
-        let code = call(function, &mut value);
-        self.check(name, code).map(|()| value)
+        // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
+        self.call(name, |read: ReadValue<T>| unsafe { read(device, &raw mut value) })?;
+        Ok(value)
     }
 
-    fn read_indexed(
-        &self,
-        name: &str,
-        function: Option<ReadIndexed>,
-        device: NvmlDevice,
-        index: c_int,
-    ) -> Result<c_uint> {
-        self.read(name, function, |function, value| {
-            // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
-            unsafe { function(device, index, value) }
-        })
-    }
-
-    /// In hertz, of a domain.
-    fn clock_hz(&self, device: NvmlDevice, domain: c_int) -> Result<u64> {
-        let mhz = self.read_indexed("nvmlDeviceGetClockInfo", self.nvmlDeviceGetClockInfo, device, domain)?;
-        Ok(u64::from(mhz) * 1_000_000)
-    }
-
-    fn temperature_millicelsius(&self, device: NvmlDevice) -> Result<i64> {
-        let (name, function) = ("nvmlDeviceGetTemperature", self.nvmlDeviceGetTemperature);
-        // In degrees Celsius.
-        Ok(i64::from(self.read_indexed(name, function, device, TEMPERATURE_GPU)?) * 1000)
-    }
-
-    fn power_milliwatts(&self, device: NvmlDevice) -> Result<u64> {
-        let milliwatts =
-            self.read("nvmlDeviceGetPowerUsage", self.nvmlDeviceGetPowerUsage, |function, value| {
-                // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
-                unsafe { function(device, value) }
-            });
-        milliwatts.map(|milliwatts: c_uint| u64::from(milliwatts))
-    }
-
-    /// Since the driver was loaded.
-    fn energy_microjoules(&self, device: NvmlDevice) -> Result<u64> {
-        let name = "nvmlDeviceGetTotalEnergyConsumption";
-        let millijoules = self.read(name, self.nvmlDeviceGetTotalEnergyConsumption, |function, value| {
-            // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
-            unsafe { function(device, value) }
-        });
-        millijoules.map(|millijoules: u64| millijoules.saturating_mul(1000))
+    /// The value that a function of the type [`ReadIndexed`] reads.
+    fn indexed_value(&self, name: &str, device: NvmlDevice, index: c_int) -> Result<c_uint> {
+        let mut value = 0;
+        // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
+        self.call(name, |read: ReadIndexed| unsafe { read(device, index, &raw mut value) })?;
+        Ok(value)
     }
 
     /// Why the device runs slower than it could, at this moment.
@@ -256,11 +204,11 @@ impl Nvml {
     /// # Errors
     /// The library's error.
     pub(crate) fn throttle_reasons(&self, device: NvmlDevice) -> Result<ThrottleReasons> {
-        let name = "nvmlDeviceGetCurrentClocksEventReasons";
-        let reasons: u64 = self.read(name, self.event_reasons, |function, value| {
-            // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
-            unsafe { function(device, value) }
-        })?;
+        let (name, before_535) =
+            ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons");
+        let is_old = !self.has(name) && self.has(before_535);
+        let name = if is_old { before_535 } else { name };
+        let reasons: u64 = self.value(name, device)?;
         let active = EVENT_REASONS.iter().filter(|(bit, _)| reasons & bit != 0);
         Ok(ThrottleReasons(active.fold(0, |all, (_, reason)| all | reason)))
     }
@@ -270,51 +218,37 @@ impl Nvml {
     /// # Errors
     /// The library's error if it cannot list those that compute; those that draw may be missing.
     pub(crate) fn processes(&self, device: NvmlDevice) -> Result<Vec<u32>> {
-        let computing = self.list_processes(
-            "nvmlDeviceGetComputeRunningProcesses_v3",
-            self.nvmlDeviceGetComputeRunningProcesses_v3,
-            device,
-        );
-        let drawing = self.list_processes(
-            "nvmlDeviceGetGraphicsRunningProcesses_v3",
-            self.nvmlDeviceGetGraphicsRunningProcesses_v3,
-            device,
-        );
+        let computing = self.list_processes("nvmlDeviceGetComputeRunningProcesses_v3", device);
+        let drawing = self.list_processes("nvmlDeviceGetGraphicsRunningProcesses_v3", device);
         let mut ids = [computing?, drawing.unwrap_or_default()].concat();
         ids.sort_unstable();
         ids.dedup();
         Ok(ids)
     }
 
-    fn list_processes(
-        &self,
-        name: &str,
-        function: Option<ListProcesses>,
-        device: NvmlDevice,
-    ) -> Result<Vec<u32>> {
-        let function = function.ok_or_else(|| lacks(name))?;
+    fn list_processes(&self, name: &str, device: NvmlDevice) -> Result<Vec<u32>> {
         let mut list = vec![ProcessInfo::default(); usize::from(MAX_PROCESSES)];
         let mut count = c_uint::from(MAX_PROCESSES);
-        // SAFETY: the device is a handle of the initialised library, and the list has room for `count` entries.
-        let code = unsafe { function(device, &raw mut count, list.as_mut_ptr()) };
         // With more processes, the call fails.
-        self.check(name, code)?;
+        self.call(name, |list_into: ListProcesses| {
+            // SAFETY: the device is a handle of the initialised library, and the list has room for `count` entries.
+            unsafe { list_into(device, &raw mut count, list.as_mut_ptr()) }
+        })?;
         list.truncate(count as usize);
         Ok(list.into_iter().map(|process| process.pid).collect())
     }
 
-    fn check(&self, function: &str, code: NvmlReturn) -> Result<()> {
-        if code == NvmlReturn(0) { Ok(()) } else { Err(self.error(function, code)) }
-    }
-
     fn error(&self, function: &str, code: NvmlReturn) -> Error {
-        // SAFETY: takes a number, which may be any.
-        let text = self.nvmlErrorString.map_or(std::ptr::null(), |string| unsafe { string(code) });
-        // SAFETY: NVML's strings are terminated and live as long as the library.
-        let text = match unsafe { c_text_at(text) } {
-            text if text.is_empty() => "NVML has no description of this code".to_owned(),
-            text => text,
-        };
+        let mut text = String::new();
+        // Without this function, the text stays empty.
+        let _ = self.call("nvmlErrorString", |describe: Describe| {
+            // SAFETY: it takes a number, which may be any.
+            let found = unsafe { describe(code) };
+            // SAFETY: NVML's strings are terminated and live as long as the library.
+            text = unsafe { c_text_at(found) };
+            NvmlReturn(0)
+        });
+        let text = if text.is_empty() { "NVML has no description of this code" } else { &text };
         Error::new(kind(code), format!("{text}; {}", remedy(code)))
             .with_driver("", i64::from(code.0))
             .in_operation(function)

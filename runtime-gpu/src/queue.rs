@@ -177,9 +177,9 @@ impl CudaQueue {
         let code = match unit {
             // SAFETY: the range was checked, and core keeps it until the ticket has ended.
             1 => unsafe { (driver.cuMemsetD8Async)(to, low, count, stream.0) },
-            // SAFETY: as above, and the address is aligned.
+            // SAFETY: the range was checked, and core keeps it until the ticket has ended; the address is aligned.
             2 => unsafe { (driver.cuMemsetD16Async)(to, u16::from_le_bytes([low, high]), count, stream.0) },
-            // SAFETY: as above.
+            // SAFETY: the range was checked, and core keeps it until the ticket has ended; the address is aligned.
             _ => unsafe { (driver.cuMemsetD32Async)(to, value, count, stream.0) },
         };
         primary.check("cuMemsetAsync", code)

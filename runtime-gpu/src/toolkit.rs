@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use parking_lot::Mutex;
-use runtime_core::Result;
 use runtime_core::backend::{find_in_path, find_library, find_program, trusted_variable};
 
 /// Environment variables with the folder of a toolkit. A process with elevated privileges ignores them.
@@ -12,21 +10,6 @@ const VARIABLES: [&str; 2] = ["CUDA_HOME", "CUDA_PATH"];
 const DEFAULT: &str = "/usr/local/cuda";
 /// Where a toolkit has its libraries.
 const LIBRARY_FOLDERS: [&str; 4] = ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
-
-/// Opens a library once per process, and never unloads it. A failed attempt is repeated.
-///
-/// # Errors
-/// The error of `open`.
-pub(crate) fn load_once<T>(
-    loaded: &Mutex<Option<&'static T>>,
-    open: impl FnOnce() -> Result<T>,
-) -> Result<&'static T> {
-    let mut loaded = loaded.lock();
-    match *loaded {
-        Some(library) => Ok(library),
-        None => Ok(*loaded.insert(Box::leak(Box::new(open()?)))),
-    }
-}
 
 /// The folders of toolkits: those that are set, then the default one.
 pub(crate) fn folders() -> Vec<PathBuf> {

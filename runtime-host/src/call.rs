@@ -77,7 +77,7 @@ pub(crate) struct Function {
 
 // SAFETY: code may be called from any thread; whoever loaded it guarantees what it does.
 unsafe impl Send for Function {}
-// SAFETY: as above.
+// SAFETY: the same holds for several threads at once.
 unsafe impl Sync for Function {}
 
 impl Function {
@@ -122,7 +122,7 @@ impl Function {
         if words.is_null() {
             return Ok(());
         }
-        // SAFETY: as above; it points to a literal.
+        // SAFETY: the code reports a literal, which is terminated and lives as long as the library.
         let words = unsafe { CStr::from_ptr(words) }.to_string_lossy();
         let message =
             format!("\"{}\": {words}: an index that was proven in range is out of range", self.symbol);
@@ -240,7 +240,7 @@ struct Prepared {
 
 // SAFETY: it is immutable: `ffi_call` only reads it.
 unsafe impl Send for Prepared {}
-// SAFETY: as above.
+// SAFETY: the same holds for several threads at once.
 unsafe impl Sync for Prepared {}
 
 /// Arguments up to this many need no allocation.

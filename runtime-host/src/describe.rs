@@ -122,22 +122,17 @@ fn telemetry(sensors: &Sensors) -> u64 {
 fn properties(features: &[&str]) -> Options {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let mut properties = Options::new().with("simd", features.join(" "));
-    let mut put = |key: &str, value: u64| {
-        if let (1.., Ok(value)) = (value, i64::try_from(value)) {
-            properties.push(key, value);
-        }
-    };
-    put("physical_cores", physical_cores());
-    put("logical_cores", u64::from(platform::logical_cores()));
-    put("available_cores", available as u64);
-    put("numa_nodes", numbered(Path::new(SYSTEM), "node").len() as u64);
+    properties.push_nonzero("physical_cores", physical_cores());
+    properties.push_nonzero("logical_cores", u64::from(platform::logical_cores()));
+    properties.push_nonzero("available_cores", available as u64);
+    properties.push_nonzero("numa_nodes", numbered(Path::new(SYSTEM), "node").len() as u64);
     for (level, kind, key) in
         [("1", "Data", "l1d_bytes"), ("2", "Unified", "l2_bytes"), ("3", "Unified", "l3_bytes")]
     {
-        put(key, cache_bytes(level, kind));
+        properties.push_nonzero(key, cache_bytes(level, kind));
     }
-    put("page_bytes", platform::page_bytes());
-    put("huge_page_bytes", platform::huge_page_bytes());
+    properties.push_nonzero("page_bytes", platform::page_bytes());
+    properties.push_nonzero("huge_page_bytes", platform::huge_page_bytes());
     // By the lowering of portable kernels.
     properties.push("cooperative_matrix", "16x16x16 float16 * float16 + float16 (emulated)");
     properties.push("cooperative_matrix", "16x16x16 float16 * float16 + float32 (emulated)");

@@ -37,7 +37,7 @@ enum Owner {
 
 // SAFETY: the buffer is only an address range; the queues order all access to it.
 unsafe impl Send for HostBuffer {}
-// SAFETY: as above; a shared buffer only exposes its address and size.
+// SAFETY: a shared buffer only exposes its address and size.
 unsafe impl Sync for HostBuffer {}
 
 impl HostBuffer {
@@ -45,7 +45,7 @@ impl HostBuffer {
     /// system are zero already and are not touched.
     ///
     /// # Errors
-    /// `InvalidArgument` for an alignment that is not a power of two; `OutOfMemory`; `Unavailable` without huge pages.
+    /// `OutOfMemory`; `Unavailable` without huge pages.
     pub(crate) fn allocate(bytes: usize, alignment_bytes: usize, huge_pages: bool) -> Result<Self> {
         let alignment = check(bytes, alignment_bytes)?;
         if bytes == 0 {
@@ -127,19 +127,13 @@ impl HostBuffer {
     }
 }
 
-/// Checks a request, and returns the alignment of the allocation.
+/// Checks the size of an allocation, and returns its alignment.
 fn check(bytes: usize, alignment_bytes: usize) -> Result<usize> {
-    let alignment = alignment_bytes.max(ALIGNMENT_BYTES);
-    if !alignment.is_power_of_two() {
-        return Err(Error::invalid(format!(
-            "alignment_bytes is {alignment_bytes}; it must be a power of two"
-        )));
-    }
     if bytes as u64 > platform::memory_and_swap_bytes() {
         let note = format!("this machine has {} bytes", platform::memory_and_swap_bytes());
         return Err(out_of_memory(bytes).with_note(note));
     }
-    Ok(alignment)
+    Ok(alignment_bytes.max(ALIGNMENT_BYTES))
 }
 
 fn out_of_memory(bytes: usize) -> Error {
@@ -180,7 +174,6 @@ mod tests {
             let buffer = HostBuffer::allocate(100, alignment, false).unwrap();
             assert_eq!(buffer.kernel_address() % alignment.max(ALIGNMENT_BYTES) as u64, 0);
         }
-        assert!(HostBuffer::allocate(1, 768, false).unwrap_err().message().contains("power of two"));
     }
 
     #[test]

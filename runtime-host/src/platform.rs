@@ -110,7 +110,7 @@ fn read_processor() -> String {
 pub(crate) fn c_library() -> String {
     // SAFETY: returns a text of the C library that is never changed.
     let version = unsafe { libc::gnu_get_libc_version() };
-    // SAFETY: as above; it is NUL-terminated.
+    // SAFETY: the text is terminated and never changes.
     let version = unsafe { std::ffi::CStr::from_ptr(version) };
     format!("glibc {}", version.to_string_lossy())
 }

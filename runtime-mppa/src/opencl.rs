@@ -56,7 +56,8 @@ pub(crate) fn kalray(config: &MppaConfig, log: Log) -> Result<OpenCl> {
 #[allow(unsafe_code, reason = "names a library to load")]
 pub(crate) fn stand_in(log: Log) -> OpenCl {
     let filter = DeviceFilter { platform: Some(PLATFORM.to_owned()), types: CPU, ..DeviceFilter::default() };
-    // SAFETY: the system's ICD loader; the rest is as above.
+    // SAFETY: it loads the system's ICD loader, and the quirks only forgo features; core, which calls this backend, upholds the
+    // rest of the contract.
     unsafe { OpenCl::with(filter, quirks(), log) }
 }
 

@@ -27,30 +27,6 @@ impl<A: Queue, B: Queue> Queue for ByTransport<A, B> {
         }
     }
 
-    fn try_begin_inline(&self, ticket: u64) -> bool {
-        delegate!(self, queue => queue.try_begin_inline(ticket))
-    }
-
-    fn run_inline(
-        &self,
-        ticket: u64,
-        kernel: &Self::Kernel,
-        launch: &Launch<'_, Self::Buffer>,
-    ) -> Result<()> {
-        match self {
-            Self::OpenCl(queue) => {
-                queue.run_inline(ticket, kernel.opencl()?, &opencl_launch(launch)?.launch())
-            }
-            Self::Offload(queue) => {
-                queue.run_inline(ticket, kernel.offload()?, &offload_launch(launch)?.launch())
-            }
-        }
-    }
-
-    fn run_inline_noop(&self, ticket: u64) -> Result<()> {
-        delegate!(self, queue => queue.run_inline_noop(ticket))
-    }
-
     fn write(&self, submit: SubmitInfo, to: &Self::Buffer, offset: u64, source: HostBytes) -> Result<()> {
         with_same!((self, to), (queue, to) => queue.write(submit, to, offset, source))
     }

@@ -1,6 +1,7 @@
 //! Commands that run a program, with placeholders, split at spaces and run without a shell.
 
 use runtime_core::{Error, Result};
+use runtime_opencl::fill_placeholders;
 
 use crate::config::{Arch, Platform};
 use crate::tools::Tools;
@@ -96,28 +97,14 @@ impl Template {
                 values.args.len()
             )));
         }
+        let timeout = values.timeout_s.to_string();
+        let by = [values.program, values.arch.name(), values.work_dir, &timeout];
         let words = self.0.iter().flat_map(|word| match word.as_str() {
             ARGS => values.args.to_vec(),
-            word => vec![filled(word, values)],
+            word => vec![fill_placeholders(word, &PLACEHOLDERS, &by)],
         });
         Ok(words.collect())
     }
-}
-
-/// A word with its placeholders replaced; the values are not expanded again.
-fn filled(word: &str, values: Values<'_>) -> String {
-    let timeout = values.timeout_s.to_string();
-    let by = [values.program, values.arch.name(), values.work_dir, &timeout];
-    let (mut text, mut rest) = (String::new(), word);
-    while let Some(at) = rest.find('{') {
-        text.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let found = PLACEHOLDERS.iter().zip(by).find(|(placeholder, _)| rest.starts_with(**placeholder));
-        let (placeholder, value) = found.unwrap_or((&"{", "{"));
-        text.push_str(value);
-        rest = &rest[placeholder.len()..];
-    }
-    text + rest
 }
 
 #[cfg(test)]

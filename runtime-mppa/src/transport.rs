@@ -1,8 +1,8 @@
 //! Objects of one of the transports that run kernels.
 
 use runtime_core::backend::{Buffer, Graph, Kernel, Launch, Module, NoGraph, RetypedLaunch};
-use runtime_core::code::{KernelInfo, Occupancy};
-use runtime_core::{Error, Geometry, Result};
+use runtime_core::code::KernelInfo;
+use runtime_core::{Error, Result};
 use runtime_opencl::{OpenClBuffer, OpenClGraph, OpenClKernel, OpenClModule, OpenClQueue};
 
 use crate::offload::{OffloadBuffer, OffloadKernel, OffloadModule, OffloadQueue};
@@ -122,10 +122,6 @@ impl<A: Module, B: Module> Module for ByTransport<A, B> {
 impl<A: Kernel, B: Kernel> Kernel for ByTransport<A, B> {
     fn info(&self) -> KernelInfo {
         delegate!(self, kernel => kernel.info())
-    }
-
-    fn occupancy(&self, geometry: &Geometry, local_bytes: u64) -> Result<Occupancy> {
-        delegate!(self, kernel => kernel.occupancy(geometry, local_bytes))
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn allocate_usm(context: &SharedContext, space: Space, bytes: usize) 
             unsafe { (usm.clHostMemAllocINTEL)(handle, none, bytes, alignment, &raw mut code) }
         } else {
             let device = context.listed.device;
-            // SAFETY: as above, and the device belongs to the context.
+            // SAFETY: the context is alive, the device belongs to it, and there are no properties.
             unsafe { (usm.clSharedMemAllocINTEL)(handle, device, none, bytes, alignment, &raw mut code) }
         };
         code

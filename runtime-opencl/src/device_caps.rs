@@ -71,7 +71,8 @@ impl DeviceCaps {
         let is_processor = listed.identity.types & KIND_BITS == CPU;
         let is_intel = is_processor && listed.identity.platform == "Intel(R) OpenCL";
         let unified = is_processor || number(CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
-        let usm = (quirks.usm && has("cl_intel_unified_shared_memory")).then(|| driver.usm(listed.platform));
+        let usm =
+            (quirks.usm && has("cl_intel_unified_shared_memory")).then(|| Usm::find(driver, listed.platform));
         let svm = quirks.svm && number(CL_DEVICE_SVM_CAPABILITIES) & CL_DEVICE_SVM_FINE_GRAIN_BUFFER != 0;
         let usm = usm.flatten();
         let has_usm = |key| usm.is_some() && number(key) & CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL != 0;
@@ -119,7 +120,7 @@ impl DeviceCaps {
 fn command_buffers(driver: &Driver, listed: &ListedDevice) -> Option<CommandBuffers> {
     let capabilities = driver.device_number(listed.device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR);
     let repeats = capabilities & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR != 0;
-    if repeats { driver.command_buffers(listed.platform) } else { None }
+    if repeats { CommandBuffers::find(driver, listed.platform) } else { None }
 }
 
 /// The version in `OpenCL 3.0 …`.

@@ -121,10 +121,10 @@ impl Enqueuer<'_> {
             }?,
             Location::Usm(to) => self.context.enqueue("clEnqueueMemFillINTEL", |_, event| {
                 let fill = self.context.caps.usm?.clEnqueueMemFillINTEL;
-                // SAFETY: as above.
+                // SAFETY: the range was checked, it lives until the command has ended, and the pattern is copied.
                 Some(unsafe { fill(queue, to.cast(), pattern, unit, bytes, 0, null(), event) })
             })?,
-            // SAFETY: as above.
+            // SAFETY: the range was checked, it lives until the command has ended, and the pattern is copied.
             Location::Svm(to) => unsafe {
                 enqueue!(self.context.enqueue, clEnqueueSVMMemFill(queue, to.cast(), pattern, unit, bytes))
             }?,

@@ -39,7 +39,7 @@ pub(crate) struct ListedDevice {
 
 // SAFETY: any thread may query platforms and devices, which live as long as the process.
 unsafe impl Send for ListedDevice {}
-// SAFETY: as above.
+// SAFETY: the same holds for several threads at once.
 unsafe impl Sync for ListedDevice {}
 
 impl ListedDevice {

@@ -232,7 +232,7 @@ impl Recorded {
             Command::Fill { to, piece } => self.driver.extension("clCommandFillBufferKHR", || {
                 let (pattern, unit) = (piece.pattern.as_ptr().cast(), piece.unit);
                 let (offset, bytes) = (piece.offset, piece.bytes);
-                // SAFETY: as above, and the pattern is copied.
+                // SAFETY: the range was checked, core keeps the buffer alive as long as the graph, and the pattern is copied.
                 unsafe {
                     (self.functions.clCommandFillBufferKHR)(
                         buffer, queue, properties, *to, pattern, unit, offset, bytes, 0, none, none, handle,

@@ -146,7 +146,7 @@ impl KernelBinding {
                     unsafe { (usm.clSetKernelArgMemPointerINTEL)(self.handle.raw(), number, pointer.cast()) }
                 })
             }
-            // SAFETY: as above.
+            // SAFETY: the pointer is into an allocation of this context; only this queue uses the kernel object.
             (ViewAccess::Svm(pointer, _), _) => unsafe {
                 call!(
                     context.driver.check,

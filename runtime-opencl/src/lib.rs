@@ -88,6 +88,7 @@ mod module;
 mod native_code;
 mod offline;
 mod parallel_copy;
+mod placeholders;
 mod program;
 mod progress;
 mod queue;
@@ -106,6 +107,7 @@ pub use graph::OpenClGraph;
 pub use kernel::OpenClKernel;
 pub use memory::OpenClBuffer;
 pub use module::OpenClModule;
+pub use placeholders::fill_placeholders;
 pub use queue::OpenClQueue;
 pub use quirks::{Partition, Quirks};
 

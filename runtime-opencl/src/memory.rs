@@ -64,7 +64,7 @@ pub struct OpenClBuffer {
 
 // SAFETY: core's hazard tracking orders all accesses to the memory, on every thread.
 unsafe impl Send for OpenClBuffer {}
-// SAFETY: as above.
+// SAFETY: the same holds for several threads at once.
 unsafe impl Sync for OpenClBuffer {}
 
 impl OpenClBuffer {

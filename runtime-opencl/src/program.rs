@@ -50,7 +50,7 @@ pub(crate) fn create_with_il(context: &SharedContext, code: &[u8]) -> Result<Own
             .create_program_with_il(context.listed.platform)
             .ok_or_else(|| Error::unsupported("this driver does not accept SPIR-V"))?;
         driver.create("clCreateProgramWithILKHR", |_, status| {
-            // SAFETY: as above.
+            // SAFETY: `il` has that many bytes, which the driver copies.
             Some(unsafe { create(handle, il, code.len(), status) })
         })
     }

@@ -33,7 +33,7 @@ pub(crate) struct StagedCopy<'a> {
 
 // SAFETY: any thread may use OpenCL objects.
 unsafe impl Send for StagedCopy<'_> {}
-// SAFETY: as above.
+// SAFETY: the same holds for several threads at once.
 unsafe impl Sync for StagedCopy<'_> {}
 
 /// The slots of a queue, allocated on first use.

@@ -70,19 +70,14 @@ fn properties(caps: &DeviceCaps) -> Options {
     properties.push("driver_id", i64::from(caps.driver.id));
     properties.push("vendor_id", i64::from(caps.vendor_id));
     properties.push("device_id", i64::from(caps.device_id));
-    let mut put = |key: &str, value: u64| {
-        if let (1.., Ok(value)) = (value, i64::try_from(value)) {
-            properties.push(key, value);
-        }
-    };
-    put("binding_bytes", caps.binding_bytes);
-    put("binding_alignment_bytes", caps.binding_alignment);
-    put("bindings", u64::from(caps.bindings));
-    put("push_constant_bytes", u64::from(caps.push_constant_bytes));
-    put("sub_group_size", u64::from(caps.sub_group.size));
+    properties.push_nonzero("binding_bytes", caps.binding_bytes);
+    properties.push_nonzero("binding_alignment_bytes", caps.binding_alignment);
+    properties.push_nonzero("bindings", u64::from(caps.bindings));
+    properties.push_nonzero("push_constant_bytes", u64::from(caps.push_constant_bytes));
+    properties.push_nonzero("sub_group_size", u64::from(caps.sub_group.size));
     if let Some((least, most)) = caps.sub_group.sizes {
-        put("sub_group_size_min", u64::from(least));
-        put("sub_group_size_max", u64::from(most));
+        properties.push_nonzero("sub_group_size_min", u64::from(least));
+        properties.push_nonzero("sub_group_size_max", u64::from(most));
     }
     for family in &caps.queue_families {
         let kinds =

@@ -104,6 +104,13 @@ impl Options {
         self.0.push((key.to_owned(), value.into()));
     }
 
+    /// Adds a number in place, unless it is 0, which here means unknown, or does not fit into an option.
+    pub fn push_nonzero(&mut self, key: &str, value: u64) {
+        if let (1.., Ok(value)) = (value, i64::try_from(value)) {
+            self.push(key, value);
+        }
+    }
+
     /// All options in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &OptionValue)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))

@@ -4,10 +4,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use object::elf::{EM_ARM, EM_RISCV, ET_EXEC};
-use object::{
-    Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SectionKind, SymbolKind,
-};
+use object::elf::{EM_ARM, EM_RISCV, ET_EXEC, PT_LOAD};
+use object::read::elf::{ElfFile, FileHeader, ProgramHeader as _};
+use object::{Object, ObjectSection as _, ObjectSymbol as _, SectionKind, SymbolKind};
 use runtime_core::code::ImageSizes;
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -60,12 +59,25 @@ impl Image {
     /// the figures, if it does not fit.
     pub(crate) fn parse(board: &Board, elf: &[u8], file: &Path) -> Result<Self> {
         let refused = |reason: &str| Error::invalid(format!("the image is not for {}: {reason}", board.name));
-        let object = object::File::parse(elf).map_err(|error| refused(&error.to_string()))?;
-        check_architecture(board, &object).map_err(|reason| refused(&reason))?;
+        match object::File::parse(elf).map_err(|error| refused(&error.to_string()))? {
+            object::File::Elf32(object) => Self::from_elf(board, elf, &object, file),
+            object::File::Elf64(object) => Self::from_elf(board, elf, &object, file),
+            _ => Err(refused("it is not an ELF file")),
+        }
+    }
+
+    fn from_elf<H: FileHeader>(
+        board: &Board,
+        elf: &[u8],
+        object: &ElfFile<'_, H>,
+        file: &Path,
+    ) -> Result<Self> {
+        let refused = |reason: &str| Error::invalid(format!("the image is not for {}: {reason}", board.name));
+        check_architecture(board, object).map_err(|reason| refused(&reason))?;
         let mut image = Self {
             segments: Vec::new(),
-            symbols: symbols(board.link, &object).map_err(|reason| refused(&reason))?,
-            sizes: sizes(&object),
+            symbols: symbols(board.link, object).map_err(|reason| refused(&reason))?,
+            sizes: sizes(object),
             file: file.to_owned(),
             addr2line: format!("{}addr2line", board.toolchain.prefix),
             flash: board.flash,
@@ -80,7 +92,7 @@ impl Image {
         if !board.ram.contains(image.symbols.mailbox, MAILBOX_BYTES) {
             return Err(refused(&format!("its mailbox, at {:#x}, is not in RAM", image.symbols.mailbox)));
         }
-        image.segments = segments(board, elf, &object)?;
+        image.segments = segments(board, elf, object)?;
         Ok(image)
     }
 
@@ -145,18 +157,9 @@ impl Image {
     }
 }
 
-fn check_architecture(board: &Board, object: &object::File<'_>) -> Result<(), String> {
-    let (is_64, machine, kind) = match object {
-        object::File::Elf32(elf) => {
-            let header = elf.elf_header();
-            (false, header.e_machine.get(elf.endian()), header.e_type.get(elf.endian()))
-        }
-        object::File::Elf64(elf) => {
-            let header = elf.elf_header();
-            (true, header.e_machine.get(elf.endian()), header.e_type.get(elf.endian()))
-        }
-        _ => return Err("it is not an ELF file".to_owned()),
-    };
+fn check_architecture<H: FileHeader>(board: &Board, object: &ElfFile<'_, H>) -> Result<(), String> {
+    let (header, endian) = (object.elf_header(), object.endian());
+    let (is_64, machine, kind) = (header.is_class_64(), header.e_machine(endian), header.e_type(endian));
     let (wanted, wants_64) = match board.processor {
         Processor::Riscv64 => (EM_RISCV, true),
         Processor::Riscv32 => (EM_RISCV, false),
@@ -173,7 +176,7 @@ fn check_architecture(board: &Board, object: &object::File<'_>) -> Result<(), St
     if kind == ET_EXEC { Ok(()) } else { Err(format!("its ELF type is {kind}, not an executable")) }
 }
 
-fn symbols(link: LinkKind, object: &object::File<'_>) -> Result<Symbols, String> {
+fn symbols<'a>(link: LinkKind, object: &impl Object<'a>) -> Result<Symbols, String> {
     let address = |name: &str| {
         let found = object.symbols().find(|symbol| symbol.name() == Ok(name));
         found
@@ -193,7 +196,7 @@ fn symbols(link: LinkKind, object: &object::File<'_>) -> Result<Symbols, String>
 }
 
 /// The segments by their load addresses.
-fn segments(board: &Board, elf: &[u8], object: &object::File<'_>) -> Result<Vec<Segment>> {
+fn segments<H: FileHeader>(board: &Board, elf: &[u8], object: &ElfFile<'_, H>) -> Result<Vec<Segment>> {
     let too_large = |address: u64, bytes: u64| {
         Error::new(
             ErrorKind::OutOfResources,
@@ -207,17 +210,18 @@ fn segments(board: &Board, elf: &[u8], object: &object::File<'_>) -> Result<Vec<
             ),
         )
     };
+    let endian = object.endian();
     let mut segments = Vec::new();
-    for segment in object.segments() {
-        let (address, bytes) = (segment.address(), segment.size());
+    for header in object.elf_program_headers().iter().filter(|header| header.p_type(endian) == PT_LOAD) {
+        let (address, bytes) = (header.p_vaddr(endian).into(), header.p_memsz(endian).into());
         if ![board.flash, board.ram].iter().any(|region| region.contains(address, bytes)) {
             return Err(too_large(address, bytes));
         }
-        let (offset, length) = segment.file_range();
+        let (offset, length) = header.file_range(endian);
         if length == 0 {
             continue;
         }
-        let load = load_address(object, offset, address).unwrap_or(address);
+        let load = header.p_paddr(endian).into();
         if ![board.flash, board.ram].iter().any(|region| region.contains(load, length)) {
             return Err(too_large(load, length));
         }
@@ -238,35 +242,7 @@ fn segments(board: &Board, elf: &[u8], object: &object::File<'_>) -> Result<Vec<
     Ok(segments)
 }
 
-/// The physical address of the segment at a file offset with a virtual address.
-fn load_address(object: &object::File<'_>, offset: u64, address: u64) -> Option<u64> {
-    use object::read::elf::ProgramHeader as _;
-    match object {
-        object::File::Elf32(elf) => {
-            let endian = elf.endian();
-            let header = elf.elf_program_headers().iter().find(|header| {
-                u64::from(header.p_offset(endian)) == offset
-                    && u64::from(header.p_vaddr(endian)) == address
-                    && header.p_type(endian) == object::elf::PT_LOAD
-                    && header.p_filesz(endian) > 0
-            })?;
-            Some(u64::from(header.p_paddr(endian)))
-        }
-        object::File::Elf64(elf) => {
-            let endian = elf.endian();
-            let header = elf.elf_program_headers().iter().find(|header| {
-                header.p_offset(endian) == offset
-                    && header.p_vaddr(endian) == address
-                    && header.p_type(endian) == object::elf::PT_LOAD
-                    && header.p_filesz(endian) > 0
-            })?;
-            Some(header.p_paddr(endian))
-        }
-        _ => None,
-    }
-}
-
-fn sizes(object: &object::File<'_>) -> ImageSizes {
+fn sizes<'a>(object: &impl Object<'a>) -> ImageSizes {
     let mut sizes = ImageSizes::default();
     for section in object.sections() {
         let bytes = match section.kind() {

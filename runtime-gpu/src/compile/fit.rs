@@ -5,27 +5,6 @@ use runtime_core::code::Fit;
 use super::architecture::{Architecture, Variant};
 use super::binary_check::{FatbinEntry, cubin_architecture, fatbin_entries};
 
-/// The newest PTX version of each CUDA version (PTX ISA, "Release Notes"). From CUDA 13.0 on, PTX 9.x belongs to CUDA 13.x.
-const PTX_VERSIONS: [(u32, (u32, u32)); 17] = [
-    (11_000, (7, 0)),
-    (11_010, (7, 1)),
-    (11_020, (7, 2)),
-    (11_030, (7, 3)),
-    (11_040, (7, 4)),
-    (11_050, (7, 5)),
-    (11_060, (7, 6)),
-    (11_070, (7, 7)),
-    (11_080, (7, 8)),
-    (12_000, (8, 0)),
-    (12_010, (8, 1)),
-    (12_020, (8, 2)),
-    (12_030, (8, 3)),
-    (12_040, (8, 4)),
-    (12_050, (8, 5)),
-    (12_070, (8, 6)),
-    (12_080, (8, 7)),
-];
-
 /// The device that code is to run on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
@@ -95,14 +74,15 @@ impl Target {
     }
 }
 
-/// The newest PTX version that a driver compiles.
+/// The newest PTX version that a driver compiles (PTX ISA, "Release Notes"). PTX 9.x belongs to CUDA 13.x; CUDA 12.6 has no
+/// version of its own.
 fn newest_ptx_version(cuda_version: u32) -> (u32, u32) {
-    match cuda_version {
-        13_000.. => (cuda_version / 1000 - 4, cuda_version % 1000 / 10),
-        12_090.. => (8, 8),
-        _ => {
-            PTX_VERSIONS.iter().rev().find(|(cuda, _)| *cuda <= cuda_version).map_or((6, 3), |(_, ptx)| *ptx)
-        }
+    let minor = cuda_version % 1000 / 10;
+    match cuda_version / 1000 {
+        major @ 13.. => (major - 4, minor),
+        12 => (8, if minor < 6 { minor } else { (minor - 1).min(8) }),
+        11 => (7, minor.min(8)),
+        _ => (6, 3),
     }
 }
 

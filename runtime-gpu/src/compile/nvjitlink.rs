@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
 
 use libloading::Library;
-use parking_lot::Mutex;
+use once_cell::sync::OnceCell;
 use runtime_core::backend::c_text;
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -87,13 +87,13 @@ pub(crate) struct NvJitLink {
 }
 
 impl NvJitLink {
-    /// Loads the library, once per process.
+    /// Loads the library, once per process. A failed attempt is repeated.
     ///
     /// # Errors
     /// `Unavailable`, with the reason, if it is not installed.
     pub(crate) fn load() -> Result<&'static Self> {
-        static LOADED: Mutex<Option<&'static NvJitLink>> = Mutex::new(None);
-        toolkit::load_once(&LOADED, Self::open)
+        static LOADED: OnceCell<NvJitLink> = OnceCell::new();
+        LOADED.get_or_try_init(Self::open)
     }
 
     fn open() -> Result<Self> {

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use libloading::Library;
-use parking_lot::Mutex;
+use once_cell::sync::OnceCell;
 use runtime_core::backend::{c_text, c_text_at};
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -103,13 +103,13 @@ pub(crate) struct CompileRequest<'a> {
 }
 
 impl Nvrtc {
-    /// Loads the library, once per process.
+    /// Loads the library, once per process. A failed attempt is repeated.
     ///
     /// # Errors
     /// `Unavailable` if it is not installed.
     pub(crate) fn load() -> Result<&'static Self> {
-        static LOADED: Mutex<Option<&'static Nvrtc>> = Mutex::new(None);
-        toolkit::load_once(&LOADED, Self::open)
+        static LOADED: OnceCell<Nvrtc> = OnceCell::new();
+        LOADED.get_or_try_init(Self::open)
     }
 
     fn open() -> Result<Self> {

@@ -44,7 +44,7 @@ macro_rules! handles {
 
         // SAFETY: the driver's objects may be used from any thread.
         unsafe impl Send for $name {}
-        // SAFETY: as above.
+        // SAFETY: the same holds for several threads at once.
         unsafe impl Sync for $name {}
     )*};
 }

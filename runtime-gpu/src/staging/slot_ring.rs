@@ -99,7 +99,7 @@ impl Drop for SlotRing {
             // SAFETY: ours, and no longer in use.
             let _ = unsafe { (self.driver.cuEventDestroy_v2)(slot.event.0) };
         }
-        // SAFETY: as above; the driver waits for copies in flight.
+        // SAFETY: ours; the driver waits for copies in flight.
         let _ = unsafe { (self.driver.cuMemFreeHost)(self.memory.cast()) };
     }
 }

@@ -43,27 +43,29 @@ impl OffloadDevice {
         Self { chip, arch, cluster }
     }
 
+    /// The clusters of this device.
+    fn own_clusters(&self) -> std::ops::Range<u32> {
+        self.cluster.map_or(0..CLUSTER_COUNT, |cluster| cluster..cluster + 1)
+    }
+
     /// The memory of a space of the device's list: the chip's, then that of each of its clusters.
     fn space(&self, number: u32) -> Result<Space> {
-        match (number, self.cluster) {
-            (0, _) => Ok(Space::Chip),
-            (1, Some(cluster)) => Ok(Space::Cluster(cluster)),
-            (local, None) if local <= CLUSTER_COUNT => Ok(Space::Cluster(local - 1)),
-            _ => Err(Error::invalid(format!("no memory space {number}"))),
-        }
+        let clusters = self.own_clusters().map(Space::Cluster);
+        let space = std::iter::once(Space::Chip).chain(clusters).nth(number as usize);
+        space.ok_or_else(|| Error::invalid(format!("no memory space {number}")))
     }
 
     /// The clusters that kernels of a module run on.
     fn clusters(&self, source: &Source<'_>) -> Result<std::ops::Range<u32>> {
         let count = source.options.integer_within(CLUSTERS_OPTION, 1, 1..=i64::from(CLUSTER_COUNT))?;
         let count = u32::try_from(count).unwrap_or(1);
-        match self.cluster {
-            None => Ok(0..count),
-            Some(cluster) if count == 1 => Ok(cluster..cluster + 1),
-            Some(_) => Err(Error::invalid(format!(
+        if self.cluster.is_some() && count > 1 {
+            return Err(Error::invalid(format!(
                 "option \"{CLUSTERS_OPTION}\" is {count}, but this device is a single cluster; open the whole chip"
-            ))),
+            )));
         }
+        let first = self.own_clusters().start;
+        Ok(first..first + count)
     }
 
     /// The code of a source, and how its functions run.
@@ -98,13 +100,7 @@ impl Device for OffloadDevice {
     type Graph = NoGraph<OffloadBuffer>;
 
     fn allocate(&self, request: &Allocate<'_, OffloadQueue>) -> Result<OffloadBuffer> {
-        if request.huge_pages {
-            return Err(Error::unsupported("huge_pages are not supported by this device"));
-        }
         let alignment = (request.alignment_bytes as u64).max(MIN_ALIGNMENT_BYTES);
-        if !alignment.is_power_of_two() {
-            return Err(Error::invalid(format!("an alignment of {alignment} bytes is not a power of two")));
-        }
         let space = self.space(request.space)?;
         Memory::aligned(&self.chip.chip, space, request.bytes as u64, alignment)
             .map(|memory| OffloadBuffer(Arc::new(memory)))
@@ -125,7 +121,7 @@ impl Device for OffloadDevice {
     fn open_counters(&self, names: &[&str]) -> Result<Box<dyn CounterSet>> {
         let requests =
             names.iter().map(|name| Request::parse(name, self.arch)).collect::<Result<Vec<_>>>()?;
-        let clusters = self.cluster.map_or(0..CLUSTER_COUNT, |cluster| cluster..cluster + 1);
+        let clusters = self.own_clusters();
         let source = Counting::new(&self.chip, clusters);
         Ok(Box::new(Counters::new(source, &requests)))
     }

@@ -156,7 +156,7 @@ impl Queue for OffloadQueue {
             Runs::InThisProcess => {
                 let arguments = HostArguments::new(launch.args())?;
                 Box::new(move |_| {
-                    // SAFETY: as above.
+                    // SAFETY: core passes the arguments of the launch, and keeps their buffers until the ticket ends.
                     unsafe { code.chip.modules.call((code.number, &name), &arguments) }
                 })
             }

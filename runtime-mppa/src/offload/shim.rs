@@ -51,7 +51,7 @@ impl Shim {
         let output = compile(sdk, folder)?;
         // SAFETY: the library was compiled from our source; loading it loads the SDK's libraries, which the caller guarantees to be Kalray's.
         let library = open_library(&folder.join(LIBRARY), |path| unsafe { Library::new(path) })?;
-        // SAFETY: as above, and it is never unloaded.
+        // SAFETY: the library was compiled from our source, and it is never unloaded.
         let functions = unsafe { Functions::bind(&library) };
         std::mem::forget(library);
         Ok(Arc::new(Self { functions: functions?, output }))

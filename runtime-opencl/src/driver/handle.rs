@@ -51,7 +51,7 @@ pub(crate) struct Owned<K: ObjectKind> {
 
 // SAFETY: OpenCL objects may be used by any thread, except for kernel arguments, which the kernel's owner guards.
 unsafe impl<K: ObjectKind> Send for Owned<K> {}
-// SAFETY: as above.
+// SAFETY: the same holds for several threads at once.
 unsafe impl<K: ObjectKind> Sync for Owned<K> {}
 
 impl<K: ObjectKind> Owned<K> {

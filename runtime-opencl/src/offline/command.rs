@@ -8,6 +8,7 @@ use runtime_core::backend::{OUTPUT_BYTES, run_program};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::build_failure;
+use crate::placeholders::fill_placeholders;
 
 /// The compiled code, in the private folder.
 const OUTPUT: &str = "output.bin";
@@ -60,23 +61,11 @@ impl Template {
     /// The command for a file in the folder in which it runs.
     pub(super) fn fill(&self, input: &str, device: &str, options: &str) -> Filled {
         let values = [input, OUTPUT, device, options];
-        Filled { words: self.0.iter().map(|word| filled(word, values)).collect(), input: input.to_owned() }
+        Filled {
+            words: self.0.iter().map(|word| fill_placeholders(word, &PLACEHOLDERS, &values)).collect(),
+            input: input.to_owned(),
+        }
     }
-}
-
-/// A word with its placeholders replaced; a value with a placeholder in it stays as it is.
-fn filled(word: &str, values: [&str; 4]) -> String {
-    let mut text = String::new();
-    let mut rest = word;
-    while let Some(at) = rest.find('{') {
-        text.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let found = PLACEHOLDERS.iter().zip(values).find(|(placeholder, _)| rest.starts_with(**placeholder));
-        let (placeholder, value) = found.unwrap_or((&"{", "{"));
-        text.push_str(value);
-        rest = &rest[placeholder.len()..];
-    }
-    text + rest
 }
 
 impl Filled {

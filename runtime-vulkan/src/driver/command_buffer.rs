@@ -253,7 +253,7 @@ impl CommandBuffer {
             return;
         }
         let device = &self.logical.handle;
-        // SAFETY: as above, and no work uses the set yet.
+        // SAFETY: the template reads as many entries as `bindings` has, and no work uses the set yet.
         unsafe { device.update_descriptor_set_with_template(set, pipeline.template, data) };
         let point = vk::PipelineBindPoint::COMPUTE;
         // SAFETY: the command buffer is in the recording state, and the set has the pipeline's layout.

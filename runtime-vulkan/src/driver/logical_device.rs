@@ -352,7 +352,7 @@ impl Drop for LogicalDevice {
             unsafe { self.handle.destroy_semaphore(semaphore, None) };
         }
         drop(self.allocator.get_mut().take());
-        // SAFETY: as above.
+        // SAFETY: ours, and the device is idle.
         unsafe { self.handle.destroy_device(None) };
     }
 }

@@ -43,7 +43,7 @@ enum Backing {
 
 // SAFETY: the memory stays mapped as long as this lives, and core orders accesses to it.
 unsafe impl Send for Memory {}
-// SAFETY: as above.
+// SAFETY: the same holds for several threads at once.
 unsafe impl Sync for Memory {}
 
 impl std::fmt::Debug for Memory {

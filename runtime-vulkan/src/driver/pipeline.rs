@@ -143,7 +143,7 @@ impl Pipeline {
         let info = vk::PipelineLayoutCreateInfo::default()
             .set_layouts(&layouts)
             .push_constant_ranges(&constants[..usize::from(push_constant_bytes > 0)]);
-        // SAFETY: as above.
+        // SAFETY: the device is open, and the layout of the set is alive.
         let created = unsafe { device.create_pipeline_layout(&info, None) };
         self.layout = self.logical.check("vkCreatePipelineLayout", created)?;
         if self.bindings == 0 { Ok(()) } else { self.create_template() }
@@ -257,7 +257,7 @@ impl PipelineStatistics {
         let value = match statistic.format {
             // SAFETY: the format says which field is set.
             vk::PipelineExecutableStatisticFormatKHR::UINT64 => unsafe { statistic.value.u64 },
-            // SAFETY: as above.
+            // SAFETY: the format says which field is set.
             vk::PipelineExecutableStatisticFormatKHR::INT64 => unsafe { statistic.value.i64 }.unsigned_abs(),
             _ => return,
         };
@@ -277,11 +277,11 @@ impl Drop for Pipeline {
         let device = &self.logical.handle;
         // SAFETY: ours, and no pending work uses it; null is ignored.
         unsafe { device.destroy_pipeline(self.handle, None) };
-        // SAFETY: as above.
+        // SAFETY: ours, and no pending work uses it; null is ignored.
         unsafe { device.destroy_descriptor_update_template(self.template, None) };
-        // SAFETY: as above.
+        // SAFETY: ours, and no pending work uses it; null is ignored.
         unsafe { device.destroy_pipeline_layout(self.layout, None) };
-        // SAFETY: as above.
+        // SAFETY: ours, and no pending work uses it; null is ignored.
         unsafe { device.destroy_descriptor_set_layout(self.set_layout, None) };
     }
 }

@@ -214,9 +214,6 @@ impl Device for NullDevice {
     fn allocate(&self, request: &Allocate<'_, NullQueue>) -> Result<NullBuffer> {
         self.faults.call("allocate")?;
         self.accelerator("allocate")?;
-        if request.huge_pages {
-            return Err(Error::unsupported("huge_pages are not supported by this device"));
-        }
         let usage = self.space(request.space)?;
         self.faults.allocate(self.usage.iter().map(|usage| usage.bytes()).sum(), request.bytes)?;
         let alignment = request.alignment_bytes.max(usize::try_from(ALIGNMENT_BYTES).unwrap_or(1));

@@ -209,9 +209,9 @@ pub struct Allocate<'a, Q> {
     pub space: u32,
     /// Size in bytes; 0 is valid.
     pub bytes: usize,
-    /// Alignment in bytes: a power of two, at least that of the space.
+    /// Alignment in bytes: 0 or a power of two, which the exported table checks.
     pub alignment_bytes: usize,
-    /// Back the allocation with huge pages.
+    /// Back the allocation with huge pages; never of a device without [`Device::HUGE_PAGES`].
     pub huge_pages: bool,
     /// The queue that orders the allocation, and the ticket that the allocation takes; only with the
     /// capability `STREAM_ORDERED`.
