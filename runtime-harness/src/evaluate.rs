@@ -106,8 +106,7 @@ fn row(
     let row = match measured {
         Ok(((usage, measurement, noise), Beside { counters, energy })) => {
             let row = Row::measured(&job.spec, settings, &device.name, (usage, measurement));
-            let on_host = device.info.as_ref().is_some_and(|info| info.kind == DeviceKind::Host);
-            Row { advice: advise(&row, noise.as_ref(), on_host), noise, counters, energy, ..row }
+            Row { advice: advise(&row, noise.as_ref(), device), noise, counters, energy, ..row }
         }
         Err(error) => Row::failed(&job.spec, settings, &device.name, &error, phase),
     };
@@ -115,8 +114,9 @@ fn row(
 }
 
 /// Advice about a measured row.
-fn advise(row: &Row, noise: Option<&Noise>, on_host: bool) -> Vec<String> {
+pub(crate) fn advise(row: &Row, noise: Option<&Noise>, device: &DeviceUnderTest) -> Vec<String> {
     let (Some(measurement), Some(noise)) = (&row.measurement, noise) else { return Vec::new() };
+    let on_host = device.info.as_ref().is_some_and(|info| info.kind == DeviceKind::Host);
     advice(&Evidence { settings: &row.settings, measurement, noise, on_host })
 }
 

@@ -163,12 +163,8 @@ fn largest(dtype: DType) -> f64 {
 }
 
 /// The type and the number of an element's components.
-const fn component_of(dtype: DType) -> (DType, usize) {
-    match dtype {
-        DType::COMPLEX64 => (DType::F32, 2),
-        DType::COMPLEX128 => (DType::F64, 2),
-        other => (other, 1),
-    }
+fn component_of(dtype: DType) -> (DType, usize) {
+    dtype.complex_part().map_or((dtype, 1), |part| (part, 2))
 }
 
 #[cfg(test)]
