@@ -5,7 +5,7 @@ use std::future::Future;
 use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Evaluation, Measurement, Result, Turn};
 
 use crate::board;
-use crate::counters::Beside;
+use crate::counters::CountersAndEnergy;
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::job::{BoundKernel, Job};
@@ -104,7 +104,7 @@ fn row(
     (measured, phase): (Measured, Phase),
 ) -> Row {
     let row = match measured {
-        Ok(((usage, measurement, noise), Beside { counters, energy })) => {
+        Ok(((usage, measurement, noise), CountersAndEnergy { counters, energy })) => {
             let row = Row::measured(&job.spec, settings, &device.name, (usage, measurement));
             Row { advice: advise(&row, noise.as_ref(), device), noise, counters, energy, ..row }
         }
@@ -123,7 +123,7 @@ pub(crate) fn advise(row: &Row, noise: Option<&Noise>, device: &DeviceUnderTest)
 /// What is timed.
 pub(crate) type Timed = (ResourceUsage, Measurement, Option<Noise>);
 /// What is timed, and what is measured beside it.
-pub(crate) type Measured = Result<(Timed, Beside)>;
+pub(crate) type Measured = Result<(Timed, CountersAndEnergy)>;
 
 /// Measures a kernel. The second result is the kernel, if it was loaded.
 fn measure(
@@ -142,21 +142,21 @@ fn measure(
     enter(Phase::Run, &operation);
     let _context = CrashContext::enter(operation);
     let timed = block_on(time(device, &bound, job, settings, None)).flatten();
-    let measured = timed.map(|timed| with_beside(device, &bound, job, settings, timed));
+    let measured = timed.map(|timed| with_counters(device, &bound, job, settings, timed));
     drop(lock);
     (measured, Some(bound))
 }
 
 /// Measures what was asked for beside the times: after the timing, so that the times are those of a run without counters.
-pub(crate) fn with_beside(
+pub(crate) fn with_counters(
     device: &dyn CommonRuntime,
     bound: &BoundKernel,
     job: &Job,
     settings: &Settings,
     timed: Timed,
-) -> (Timed, Beside) {
-    let beside = Beside::measure(device, bound, job, settings, &timed.1);
-    (timed, beside)
+) -> (Timed, CountersAndEnergy) {
+    let counted = CountersAndEnergy::measure(device, bound, job, settings, &timed.1);
+    (timed, counted)
 }
 
 /// Checks that counting has not lost the device. The row is that of the timing; a device that was lost after it must not

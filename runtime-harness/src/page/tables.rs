@@ -137,10 +137,10 @@ pub(super) fn notes(rows: &[Row]) -> String {
         notes.extend(row.traces.iter().map(|path| format!("trace: {path}")));
         notes.extend(row.advice.iter().cloned());
         if !notes.is_empty() {
-            let place = escaped(&format!("{} on {}", row.kernel.name, row.device));
+            let heading = escaped(&format!("{} on {}", row.kernel.name, row.device));
             let _ = writeln!(
                 text,
-                "<details open><summary>{place}</summary><pre>{}</pre></details>",
+                "<details open><summary>{heading}</summary><pre>{}</pre></details>",
                 escaped(&notes.join("\n"))
             );
         }
@@ -287,7 +287,7 @@ pub(super) fn settings(rows: &[Row]) -> String {
     text + &table.text()
 }
 
-/// Whom the settings are of: a count, and the first names.
+/// The first few rows with the same settings, and how many more there are.
 fn who(rows: &[&Row]) -> String {
     const NAMED: usize = 3;
     let names: Vec<String> =

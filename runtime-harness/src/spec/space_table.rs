@@ -141,7 +141,7 @@ impl Known<'_> {
         }
         let choices = range(item)?;
         for position in [0, choices.count() - 1] {
-            if let Choice::Number(number) = choices.at(position) {
+            if let Choice::Number(number) = choices.choice(position) {
                 check(item, number)?;
             }
         }

@@ -1,4 +1,4 @@
-//! What was measured beside the times: counters and energy per call.
+//! Counters and energy per call, which are measured in runs of their own.
 
 use super::tables::Table;
 use crate::number_format::{duration, significant};
