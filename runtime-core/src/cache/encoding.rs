@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::code::CachedCode;
-use crate::FusionPlan;
+use crate::model::fusion::FusionPlan;
 
 /// The values that a plan relies on: it is right only for launches that have them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,8 @@ fn from_json<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FusedArg, FusedCode, Options, PlannedKernel, Promotion, Seam};
+    use crate::Options;
+    use crate::model::fusion::{FusedArg, FusedCode, PlannedKernel, Promotion, Seam};
 
     fn plan() -> FusionPlan {
         let args = vec![

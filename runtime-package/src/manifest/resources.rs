@@ -1,6 +1,6 @@
 //! What compilers report, in JSON: a list of `KernelInfo`, each with the name of its entry point.
 
-use runtime_core::KernelInfo;
+use runtime_core::code::KernelInfo;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize, Deserialize)]

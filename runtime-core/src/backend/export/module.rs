@@ -7,9 +7,12 @@ use super::ffi::{
 };
 use super::{Backend, BufferOf, KernelOf, ModuleOf, Shims};
 use crate::abi::{self, Handle, ModuleSource, ModuleTable, Status, Str};
-use crate::backend::{Device, Kernel, KernelInfo, Launch, Module, Param, Source};
+use crate::backend::{Device, Kernel, Launch, Module, Source};
+use crate::model::access::ArgKind;
+use crate::model::geometry::Occupancy;
+use crate::model::kernel_info::{KernelInfo, Param};
 use crate::plugin::convert;
-use crate::{ArgKind, Occupancy, Options, Result, end_of};
+use crate::{Options, Result, end_of};
 
 /// A module, with its symbol list in C form, created on first use.
 struct LoadedModule<M> {
