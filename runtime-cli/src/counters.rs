@@ -68,15 +68,7 @@ fn some_of(names: &[&str]) -> String {
 }
 
 fn json(device: &serde_json::Value, counters: &[CounterInfo]) -> String {
-    let counters = counters.iter().map(|counter| {
-        json!({
-            "name": counter.name,
-            "description": counter.description,
-            "unit": counter.unit,
-            "unavailable_reason": counter.unavailable_reason,
-        })
-    });
-    let fields = json!({ "device": device["id"], "counters": counters.collect::<Vec<_>>() });
+    let fields = json!({ "device": device["id"], "counters": counters });
     output::document("runtime.counters", 1, fields)
 }
 

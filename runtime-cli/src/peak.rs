@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use runtime_core::{Options, Result};
 use runtime_harness::DeviceUnderTest;
-use runtime_harness::peak::{self, Effort, KeptPeaks, Peak};
+use runtime_harness::peak::{self, Effort, Peak, PeakStore};
 use runtime_harness::release::{self, release};
 use serde_json::{Value, json};
 
@@ -48,13 +48,13 @@ pub(crate) fn measure(arguments: &PeakArguments) -> Result<ExitCode> {
     let open = |name: &String| open_device(&runtime, name, &Options::new());
     let devices: Vec<DeviceUnderTest> = names.iter().map(open).collect::<Result<_>>()?;
     let effort = if arguments.quick { Effort::Quick } else { Effort::Full };
-    let (progress, kept) = (Progress::new(devices.len()), KeptPeaks::of_user());
+    let (progress, store) = (Progress::new(devices.len()), PeakStore::of_user());
     let mut all = Vec::new();
     for mut device in devices {
         device.share = arguments.share.is_shared();
         let one = measure_device(device, effort, &progress);
         if let Ok(peak) = &one.peak
-            && let Err(error) = kept.keep(peak)
+            && let Err(error) = store.save(peak)
         {
             progress.suspend(|| output::print_stderr(&format!("warning: {error}")));
         }

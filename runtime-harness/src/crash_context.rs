@@ -82,7 +82,7 @@ fn update_contexts(change: impl FnOnce(&mut Vec<(u64, String)>)) {
     let text = contexts.last().map_or("", |(_, text)| text.as_str());
     CONTEXT_BYTES.store(0, Ordering::SeqCst);
     let bytes = text.as_bytes().iter().take(CAPACITY);
-    let length = bytes.zip(&CONTEXT_TEXT).map(|(byte, place)| place.store(*byte, Ordering::SeqCst)).count();
+    let length = bytes.zip(&CONTEXT_TEXT).map(|(byte, slot)| slot.store(*byte, Ordering::SeqCst)).count();
     CONTEXT_BYTES.store(length, Ordering::SeqCst);
 }
 
@@ -134,8 +134,8 @@ fn write_report(name: &str) -> bool {
         return false;
     }
     let mut text = [0; CAPACITY];
-    for (byte, place) in text.iter_mut().zip(&CONTEXT_TEXT) {
-        *byte = place.load(Ordering::SeqCst);
+    for (byte, slot) in text.iter_mut().zip(&CONTEXT_TEXT) {
+        *byte = slot.load(Ordering::SeqCst);
     }
     for part in [b"error: ", name.as_bytes(), b" ", &text[..length], b"\n"] {
         // SAFETY: the part is memory of this function; `write` may be called in a signal handler.

@@ -6,7 +6,7 @@ use runtime_core::evaluate::{Evaluation, Measurement, Turn};
 use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Result};
 
 use crate::board;
-use crate::counters::Beside;
+use crate::counters::CountersAndEnergy;
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::job::{BoundKernel, Job};
@@ -105,10 +105,9 @@ fn row(
     (measured, phase): (Measured, Phase),
 ) -> Row {
     let row = match measured {
-        Ok(((usage, measurement, noise), Beside { counters, energy })) => {
+        Ok(((usage, measurement, noise), CountersAndEnergy { counters, energy })) => {
             let row = Row::measured(&job.spec, settings, &device.name, (usage, measurement));
-            let on_host = device.info.as_ref().is_some_and(|info| info.kind == DeviceKind::Host);
-            Row { advice: advise(&row, noise.as_ref(), on_host), noise, counters, energy, ..row }
+            Row { advice: advise(&row, noise.as_ref(), device), noise, counters, energy, ..row }
         }
         Err(error) => Row::failed(&job.spec, settings, &device.name, &error, phase),
     };
@@ -116,15 +115,16 @@ fn row(
 }
 
 /// Advice about a measured row.
-fn advise(row: &Row, noise: Option<&Noise>, on_host: bool) -> Vec<String> {
+pub(crate) fn advise(row: &Row, noise: Option<&Noise>, device: &DeviceUnderTest) -> Vec<String> {
     let (Some(measurement), Some(noise)) = (&row.measurement, noise) else { return Vec::new() };
+    let on_host = device.info.as_ref().is_some_and(|info| info.kind == DeviceKind::Host);
     advice(&Evidence { settings: &row.settings, measurement, noise, on_host })
 }
 
 /// What is timed.
 pub(crate) type Timed = (ResourceUsage, Measurement, Option<Noise>);
 /// What is timed, and what is measured beside it.
-pub(crate) type Measured = Result<(Timed, Beside)>;
+pub(crate) type Measured = Result<(Timed, CountersAndEnergy)>;
 
 /// Measures a kernel. The second result is the kernel, if it was loaded.
 fn measure(
@@ -143,21 +143,21 @@ fn measure(
     enter(Phase::Run, &operation);
     let _context = CrashContext::enter(operation);
     let timed = block_on(time(device, &bound, job, settings, None)).flatten();
-    let measured = timed.map(|timed| with_beside(device, &bound, job, settings, timed));
+    let measured = timed.map(|timed| with_counters(device, &bound, job, settings, timed));
     drop(lock);
     (measured, Some(bound))
 }
 
 /// Measures what was asked for beside the times: after the timing, so that the times are those of a run without counters.
-pub(crate) fn with_beside(
+pub(crate) fn with_counters(
     device: &dyn CommonRuntime,
     bound: &BoundKernel,
     job: &Job,
     settings: &Settings,
     timed: Timed,
-) -> (Timed, Beside) {
-    let beside = Beside::measure(device, bound, job, settings, &timed.1);
-    (timed, beside)
+) -> (Timed, CountersAndEnergy) {
+    let counted = CountersAndEnergy::measure(device, bound, job, settings, &timed.1);
+    (timed, counted)
 }
 
 /// Checks that counting has not lost the device. The row is that of the timing; a device that was lost after it must not

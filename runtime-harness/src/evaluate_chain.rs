@@ -2,15 +2,15 @@
 
 use runtime_core::evaluate::{Cost, Measurement, TimedWork, Turn, Turns};
 use runtime_core::fusion::{FusionOptions, FusionReport};
-use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Event, Queue, Result};
+use runtime_core::{CommonRuntime, Error, ErrorKind, Event, Queue, Result};
 
 use crate::chain::{BoundChain, Chain, ChainLaunch, Expected};
 use crate::compare::{CompareOptions, Estimate};
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
-use crate::evaluate::{Evaluated, block_on};
+use crate::evaluate::{Evaluated, advise, block_on};
 use crate::interleave::join_all;
-use crate::noise::{Evidence, Recorder, advice};
+use crate::noise::Recorder;
 use crate::release::{self, release};
 use crate::row::{ChainRun, FusedKernel, Fusion, Noise, Phase, Row, TensorCheck};
 use crate::settings::Settings;
@@ -86,12 +86,7 @@ impl ChainUnderTest<'_> {
         let row = match measured {
             Ok(Measured { fused, fusion, noise }) => {
                 let row = Row::fused(self.spec, settings, &device.name, fused, fusion);
-                let on_host = device.info.as_ref().is_some_and(|info| info.kind == DeviceKind::Host);
-                let evidence = row.measurement.as_ref().zip(noise.as_ref());
-                let advice = evidence.map(|(measurement, noise)| {
-                    advice(&Evidence { settings: &row.settings, measurement, noise, on_host })
-                });
-                Row { advice: advice.unwrap_or_default(), noise, ..row }
+                Row { advice: advise(&row, noise.as_ref(), device), noise, ..row }
             }
             Err(error) => Row::failed(self.spec, settings, &device.name, &error, phase),
         };

@@ -46,19 +46,11 @@ impl Settings {
     /// These settings, completed by those of `other`.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
-        Self {
-            repeat: self.repeat.or(other.repeat),
-            until_percent: self.until_percent.or(other.until_percent),
-            number: self.number.or(other.number),
-            min_repeat_ms: self.min_repeat_ms.or(other.min_repeat_ms),
-            warmup: self.warmup.or(other.warmup),
-            validate: self.validate.or(other.validate),
-            clock: self.clock.or(other.clock),
-            flush_cache: self.flush_cache.or(other.flush_cache),
-            cooldown_ms: self.cooldown_ms.or(other.cooldown_ms),
-            budget_s: self.budget_s.or(other.budget_s),
-            counters: self.counters.clone().or_else(|| other.counters.clone()),
-            energy: self.energy.or(other.energy),
+        macro_rules! completed {
+            ($($field:ident)*) => { Self { $($field: self.$field.as_ref().or(other.$field.as_ref()).cloned(),)* } };
+        }
+        completed! {
+            repeat until_percent number min_repeat_ms warmup validate clock flush_cache cooldown_ms budget_s counters energy
         }
     }
 

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
+use crate::built;
 use crate::install::{self, BACKENDS, check_places};
 use crate::placed_file::{self, Content, PlacedFile, write_all};
-use crate::process::{Failure, Outcome, output};
+use crate::process::{Failure, Outcome};
 use crate::workspace::{Profile, Target, Workspace, library_file};
 
 /// Executables of the bundle apart from the benchmarks, and their packages.
@@ -112,38 +111,25 @@ fn clear(directory: &Path) -> Outcome {
     Ok(())
 }
 
-/// Builds everything in one call, since features of the benchmarks would otherwise compile crates again. Returns the benchmarks,
-/// whose file names contain a hash, from cargo's messages.
+/// Builds everything in one call, since features of the benchmarks would otherwise compile crates again. Returns the benchmarks.
 fn build(workspace: &Workspace, backends: &[Target], features: &[&str]) -> Outcome<Vec<(String, PathBuf)>> {
     let benchmarks = workspace.targets("bench");
     let programs = PROGRAMS.iter().map(|(_, package)| *package);
     let libraries = backends.iter().map(|backend| &*backend.package);
     let packages = programs.chain(libraries).chain([INTEROP_PACKAGE]);
-    let mut build =
-        workspace.cargo(&["build", "--release", "--quiet", "--message-format", "json-render-diagnostics"]);
-    build.args(["--lib", "--bins"]);
+    let mut build = workspace.cargo(&["build", "--release", "--quiet", "--lib", "--bins"]);
     build.args(
         packages.chain(benchmarks.iter().map(|bench| &*bench.package)).flat_map(|name| ["--package", name]),
     );
     build.args(benchmarks.iter().flat_map(|bench| ["--bench", &bench.name]));
     build.args(features.iter().flat_map(|feature| ["--features", feature]));
-    let messages = output(&mut build)?;
-    Ok(messages.lines().filter_map(|line| executable(&serde_json::from_str(line).ok()?)).collect())
-}
-
-/// The name and path of a benchmark that a cargo message reports as built.
-fn executable(message: &Value) -> Option<(String, PathBuf)> {
-    let target = &message["target"];
-    if target["kind"].as_array()?.iter().any(|kind| kind == "bench") {
-        return Some((target["name"].as_str()?.to_owned(), PathBuf::from(message["executable"].as_str()?)));
-    }
-    None
+    let benches = built::executables(&mut build)?.into_iter().filter(|built| built.kind == "bench");
+    Ok(benches.map(|bench| (bench.name, bench.path)).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn options_follow_the_directory_in_any_order() {
@@ -156,15 +142,6 @@ mod tests {
         for wrong in ["", "--null", "dir other", "dir --cuda"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
-    }
-
-    #[test]
-    fn benchmarks_are_found_in_cargos_messages() {
-        let message =
-            |kind: &str| json!({"target": {"kind": [kind], "name": "launch"}, "executable": "/t/launch-0f"});
-        assert_eq!(executable(&message("bench")), Some(("launch".to_owned(), PathBuf::from("/t/launch-0f"))));
-        assert_eq!(executable(&message("bin")), None);
-        assert_eq!(executable(&json!({"reason": "build-finished"})), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
 
 mod architecture;
+mod built;
 mod bundle;
 mod circles;
 mod dependencies;

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use runtime_harness::Status;
 use runtime_harness::compare::{Comparison, Difference, ReportComparison, Side, Verdict};
+use runtime_harness::row::printable;
 
 use crate::report::{count, duration, significant};
 use crate::table::Table;
@@ -105,11 +106,6 @@ pub(super) fn notes(comparison: &ReportComparison, prefix: &str) -> String {
         }
     }
     text
-}
-
-/// A reason comes from a file; its control characters could reprogram the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// The rows that are in one report only.

@@ -1,27 +1,27 @@
-//! Each row's share of the peak of its device, by what `runtime peak` has kept.
+//! Each row's share of the peak of its device, as `runtime peak` has saved it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 
 use runtime_harness::Row;
-use runtime_harness::peak::{KeptPeaks, Lookup, Subject};
+use runtime_harness::peak::{Lookup, PeakStore, Subject};
 
 use crate::output;
 
-/// The kept peaks of the devices of a run.
+/// The saved peaks of the devices of a run.
 pub(super) struct Shares {
-    kept: KeptPeaks,
+    store: PeakStore,
     /// Each device is read once. Workers on several machines may have devices of the same name.
     found: RefCell<BTreeMap<Subject, Lookup>>,
 }
 
 impl Shares {
     pub(super) fn new() -> Self {
-        Self { kept: KeptPeaks::of_user(), found: RefCell::default() }
+        Self { store: PeakStore::of_user(), found: RefCell::default() }
     }
 
-    /// The row with its share, if the peak of its device is kept.
+    /// The row with its share, if the peak of its device is saved.
     pub(super) fn complete(&self, row: &Row) -> Row {
         let mut row = row.clone();
         let has_cost = row.measurement.as_ref().is_some_and(|it| it.cost.flops.or(it.cost.bytes).is_some());
@@ -29,7 +29,7 @@ impl Shares {
             return row;
         };
         let mut found = self.found.borrow_mut();
-        let lookup = found.entry(subject).or_insert_with_key(|subject| self.kept.find(subject));
+        let lookup = found.entry(subject).or_insert_with_key(|subject| self.store.find(subject));
         row.roofline = match lookup {
             Lookup::Found(peak) => peak.roofline(&row),
             _ => None,
@@ -122,10 +122,10 @@ mod tests {
     #[test]
     fn devices_of_one_name_on_two_machines_have_a_peak_each() {
         let folder = tempfile::tempdir().unwrap();
-        let shares = Shares { kept: KeptPeaks::in_folder(folder.path()), found: RefCell::default() };
+        let shares = Shares { store: PeakStore::in_folder(folder.path()), found: RefCell::default() };
         let share = |uuid: &str| Some(shares.complete(&row(&info("cuda:0", uuid))).roofline?.share);
         for (uuid, gflops_per_s) in [("a", 200.0), ("b", 1000.0)] {
-            shares.kept.keep(&peak(&info("cuda:0", uuid), gflops_per_s)).unwrap();
+            shares.store.save(&peak(&info("cuda:0", uuid), gflops_per_s)).unwrap();
         }
         assert_eq!([share("a"), share("b"), share("c")], [Some(0.5), Some(0.1), None]);
         assert_eq!(shares.hint().unwrap(), "run `runtime peak --device cuda:0` to see shares of the peak");

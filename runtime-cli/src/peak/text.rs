@@ -5,6 +5,7 @@ use std::fmt::Write;
 use runtime_core::Result;
 use runtime_harness::Peak;
 use runtime_harness::peak::{Direction, Figure, HostMemory, MemoryLevel};
+use runtime_harness::row::printable;
 
 use crate::report::{duration, significant, uncertainty};
 
@@ -19,7 +20,8 @@ pub(super) fn peaks(device: &str, peak: &Result<Peak>, is_next: bool) -> String 
         Err(error) => return text + &format!("{device}: not measured: {error}\n"),
     };
     let driver = peak.subject.driver_version.as_deref().map(|version| format!(", driver {version}"));
-    let _ = writeln!(text, "{device}: {}{}", clean(&peak.subject.name), clean(&driver.unwrap_or_default()));
+    let subject = printable(&(peak.subject.name.clone() + &driver.unwrap_or_default()));
+    let _ = writeln!(text, "{device}: {subject}");
     let lines = lines(peak);
     let mut widths = [0; 4];
     for line in &lines {
@@ -35,7 +37,7 @@ pub(super) fn peaks(device: &str, peak: &Result<Peak>, is_next: bool) -> String 
         let _ = writeln!(text, "{}", out.trim_end());
     }
     for missing in &peak.missing {
-        let _ = writeln!(text, "  not measured: {}: {}", missing.what, clean(&missing.reason));
+        let _ = writeln!(text, "  not measured: {}: {}", missing.what, printable(&missing.reason));
     }
     text
 }
@@ -96,9 +98,4 @@ fn bytes(gbytes_per_s: f64) -> String {
         true => format!("{} GB/s", significant(gbytes_per_s)),
         false => format!("{} TB/s", significant(gbytes_per_s / 1e3)),
     }
-}
-
-/// Text of a driver without control characters, which could reprogram the terminal.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -22,13 +22,13 @@ pub(super) fn header() -> String {
 }
 
 impl Notes {
-    /// The line of a row. Details that do not fit are kept for the notes.
+    /// The line of a row. Details that do not fit go to the notes.
     pub(super) fn row(&mut self, row: &Row) -> String {
         // The headline of an unmeasured row is in its cell.
         let note = note(row).filter(|_| row.is_measured()).map(|note| headline(&note));
         for line in note.iter().chain(&row.advice) {
-            let place = format!("{} on {}", row.kernel.name, row.device);
-            let _ = writeln!(self.0, "- {}: {}", escaped(&place), escaped(line));
+            let heading = format!("{} on {}", row.kernel.name, row.device);
+            let _ = writeln!(self.0, "- {}: {}", escaped(&heading), escaped(line));
         }
         let mut cells: Vec<String> = cells(row).iter().map(|cell| escaped(cell)).collect();
         cells.resize(HEADER.len(), String::new());

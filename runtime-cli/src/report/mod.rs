@@ -1,13 +1,13 @@
 //! Reports of `runtime eval`: the table, JSON, CSV and Markdown, each to its destination.
 
-mod beside;
 mod chain;
+mod counters;
 mod files;
 mod markdown;
 mod sink;
 mod table;
 
-pub(crate) use beside::by_reason;
+pub(crate) use counters::by_reason;
 pub(crate) use files::ReportFiles;
 pub(crate) use markdown::escaped;
 pub(crate) use runtime_harness::number_format::{count, duration, median, significant, uncertainty};

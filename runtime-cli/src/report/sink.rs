@@ -4,7 +4,7 @@ use std::io;
 
 use runtime_core::{Options, Result};
 use runtime_harness::page::page;
-use runtime_harness::peak::KeptPeaks;
+use runtime_harness::peak::PeakStore;
 use runtime_harness::report::{csv, json};
 use runtime_harness::{Report, Row, Status, describe, plot};
 
@@ -151,10 +151,10 @@ impl Format {
             Self::Json(_) => json::tail(complete),
             Self::Csv | Self::Chains => String::new(),
             Self::Markdown(notes) => notes.text(),
-            Self::Plot(report) => plot::document(&report.rows, &KeptPeaks::of_user().of_rows(&report.rows)),
+            Self::Plot(report) => plot::document(&report.rows, &PeakStore::of_user().of_rows(&report.rows)),
             Self::Page(report) => {
                 let whole = Report { complete: complete && report.complete, ..(**report).clone() };
-                page(&whole, &KeptPeaks::of_user().of_rows(&report.rows))
+                page(&whole, &PeakStore::of_user().of_rows(&report.rows))
             }
         }
     }

@@ -8,7 +8,7 @@ use runtime_harness::number_format::{count, duration, median, significant};
 use runtime_harness::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline, headline};
 use runtime_harness::{Row, Status};
 
-use super::beside;
+use super::counters;
 
 pub(super) const HEADER: [&str; 9] =
     ["kernel", "device", "status", "median", "min", "GFLOP/s", "GB/s", "clock", "calls"];
@@ -45,7 +45,7 @@ impl Columns {
         self.line(&HEADER.map(str::to_owned))
     }
 
-    /// The line of a row. Details that do not fit are kept for the notes.
+    /// The line of a row. Details that do not fit go to the notes.
     pub(super) fn row(&mut self, row: &Row) -> String {
         let mut note = note(row);
         let mut cells = cells(row);
@@ -142,7 +142,7 @@ pub(super) fn note(row: &Row) -> Option<String> {
     let reason = row.reason.as_deref().unwrap_or_default();
     if let Some(counts) = &row.counts {
         let notes: Vec<String> =
-            checked(row).into_iter().chain([counts.note()]).chain(beside::note(row)).collect();
+            checked(row).into_iter().chain([counts.note()]).chain(counters::note(row)).collect();
         return Some(notes.join("; "));
     }
     let Some(measurement) = &row.measurement else { return reason.contains('\n').then(|| reason.to_owned()) };
@@ -161,7 +161,7 @@ pub(super) fn note(row: &Row) -> Option<String> {
     }
     notes.extend(row.package.as_ref().map(|package| package.why.clone()));
     notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
-    notes.extend(beside::note(row));
+    notes.extend(counters::note(row));
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 

@@ -1,8 +1,8 @@
 //! Writes code to files for a look at it, and reads code that replaces an entry's.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -125,16 +125,8 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
 pub(super) fn read_override(folder: &Path, name: &str, format: &CodeFormat) -> Result<Option<Vec<u8>>> {
     let folder = trust::check_folder(folder, Owner::UserOrRoot)?;
     for path in [folder.join(name), folder.join(format!("{name}.{}", format.extension()))] {
-        let opened: io::Result<(File, _)> = trust::open_file(&path, Owner::UserOrRoot);
-        let read = opened.and_then(|(mut file, _)| {
-            let mut code = Vec::new();
-            file.read_to_end(&mut code)?;
-            Ok(code)
-        });
-        match read {
-            Ok(code) => return Ok(Some(code)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))),
+        if let Some(code) = trust::read_file(&path, Owner::UserOrRoot, u64::MAX)? {
+            return Ok(Some(code));
         }
     }
     Ok(None)

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::code::CachedCode;
 use crate::model::fusion::FusionPlan;
-use crate::model::lowering::LoweredKernel;
 
 /// The values that a plan relies on: it is right only for launches that have them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,13 +24,7 @@ pub(super) fn encode(cached: &CachedCode) -> Vec<u8> {
 
 /// Reads what [`encode`] wrote; `None` if it is anything else. `code` is added.
 pub(super) fn decode(bytes: &[u8], code: Vec<u8>) -> Option<CachedCode> {
-    let cached: CachedCode = from_json(bytes)?;
-    cached.lowered.iter().flatten().all(is_possible).then_some(CachedCode { code, ..cached })
-}
-
-fn is_possible(kernel: &LoweredKernel) -> bool {
-    kernel.coarsening.is_none_or(|coarsening| coarsening.factor >= 2)
-        && kernel.params.iter().all(|param| param.alignment_bytes.is_power_of_two())
+    from_json(bytes).map(|cached| CachedCode { code, ..cached })
 }
 
 /// A plan, with the values that it relies on.

@@ -20,7 +20,7 @@ use super::key::Key;
 
 const MAGIC: &[u8; 8] = b"rtcache\n";
 /// Increase it whenever the format or the metadata changes: entries of other versions are then misses.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Bytes before the hashed part.
 const HEADER_BYTES: usize = 44;
 const LENGTHS_BYTES: usize = 24;

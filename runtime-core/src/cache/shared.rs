@@ -1,12 +1,11 @@
 //! Stores that several users or machines share.
 
 use std::fmt::Debug;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::store::path_of;
 use super::trust::{self, Owner};
-use crate::{Error, ErrorKind, Result};
+use crate::Result;
 
 /// A second store behind the local one, for example of a team.
 ///
@@ -51,20 +50,7 @@ impl SharedStore for SharedFolder {
 
     fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let folder = trust::check_folder(&self.path, Owner::UserOrRoot)?;
-        let path = path_of(&folder, name);
-        let read = trust::open_file(&path, Owner::UserOrRoot).and_then(|(mut file, metadata)| {
-            if metadata.len() > self.max_bytes {
-                return Err(io::ErrorKind::FileTooLarge.into());
-            }
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            Ok(bytes)
-        });
-        match read {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))),
-        }
+        trust::read_file(&path_of(&folder, name), Owner::UserOrRoot, self.max_bytes)
     }
 
     fn put(&self, _name: &str, _bytes: &[u8]) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Which folders and files are trusted with native code: those that no other user can change.
 
 use std::fs::{self, DirBuilder, File, Metadata};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -81,6 +81,25 @@ pub(super) fn open_file(path: &Path, owner: Owner) -> io::Result<(File, Metadata
         true if !owner.accepts(&metadata) => untrusted("it belongs to another user"),
         true if metadata.mode() & WRITABLE_BY_OTHERS != 0 => untrusted("other users may write to it"),
         true => Ok((file, metadata)),
+    }
+}
+
+/// Reads a file of at most `most` bytes as [`open_file`] opens it; `None` if there is none.
+///
+/// # Errors
+/// `Io` that names the file.
+pub(super) fn read_file(path: &Path, owner: Owner, most: u64) -> Result<Option<Vec<u8>>> {
+    let read = open_file(path, owner).and_then(|(mut file, metadata)| {
+        if metadata.len() > most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map(|_| bytes)
+    });
+    match read {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))),
     }
 }
 

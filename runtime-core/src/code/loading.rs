@@ -176,11 +176,7 @@ pub(crate) fn read<'s>(device: &OpenDevice, source: &'s ModuleSource) -> Result<
     if source.code().is_some() || !is_compiled()? {
         return Ok(Cow::Borrowed(source));
     }
-    let path = source.path();
-    let code = std::fs::read(path).map_err(|error| {
-        Error::new(ErrorKind::Io, format!("cannot read \"{}\": {error}", path.display())).with_source(error)
-    })?;
-    Ok(Cow::Owned(source.with_code(code)))
+    Ok(Cow::Owned(source.with_code(source.read_file()?)))
 }
 
 /// The source in a format that the device accepts.

@@ -282,20 +282,13 @@ fn check_options(source: &ModuleSource, own: &[OptionSpec], backend: &[OptionSpe
 /// # Errors
 /// `Io`; `CompileFailed` for code that is not UTF-8.
 pub(crate) fn read_text(source: &ModuleSource) -> Result<Cow<'_, str>> {
-    let code = match source.code() {
-        Some(code) => Cow::Borrowed(code),
-        None => Cow::Owned(std::fs::read(source.path()).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("cannot read \"{}\": {error}", source.path().display()))
-                .with_source(error)
-        })?),
+    let text = match source.code() {
+        Some(code) => std::str::from_utf8(code).ok().map(Cow::Borrowed),
+        None => String::from_utf8(source.read_file()?).ok().map(Cow::Owned),
     };
-    let invalid = |_| Error::new(ErrorKind::CompileFailed, "the code is not valid UTF-8; is it a text file?");
-    match code {
-        Cow::Borrowed(code) => std::str::from_utf8(code).map(Cow::Borrowed).map_err(invalid),
-        Cow::Owned(code) => {
-            String::from_utf8(code).map(Cow::Owned).map_err(|error| invalid(error.utf8_error()))
-        }
-    }
+    text.ok_or_else(|| {
+        Error::new(ErrorKind::CompileFailed, "the code is not valid UTF-8; is it a text file?")
+    })
 }
 
 #[cfg(test)]

@@ -120,6 +120,17 @@ impl ModuleSource {
         self
     }
 
+    /// Reads the code from its file.
+    ///
+    /// # Errors
+    /// `Io` that names the file.
+    pub(crate) fn read_file(&self) -> Result<Vec<u8>> {
+        std::fs::read(&self.path).map_err(|error| {
+            let message = format!("cannot read \"{}\": {error}", self.path.display());
+            Error::new(ErrorKind::Io, message).with_source(error)
+        })
+    }
+
     /// Adds a load option of the backend. Repeating a key makes a list.
     #[must_use]
     pub fn option(mut self, key: &str, value: impl Into<OptionValue>) -> Self {

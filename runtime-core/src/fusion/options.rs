@@ -16,21 +16,19 @@ const LIMIT: usize = 64;
 /// ```
 /// # use runtime_core::fusion::FusionOptions;
 /// let options = FusionOptions::new().require(true).constants(true).limit(16);
-/// assert!(options.require && options.cache);
 /// ```
-#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct FusionOptions {
     /// Anything less than one kernel is an error of [`Fuser::complete`](crate::fusion::Fuser::complete); see there.
-    pub require: bool,
+    pub(super) require: bool,
     /// Scalars become constants of the fused code, which is then compiled for their values.
-    pub constants: bool,
+    pub(super) constants: bool,
     /// Tensors that nobody reads after the fused launches; see [`FusionOptions::promote`].
-    pub promote: Vec<(Tensor, Promotion)>,
+    pub(super) promote: Vec<(Tensor, Promotion)>,
     /// Plans are kept in memory, and used again for equal lists.
-    pub cache: bool,
+    pub(super) cache: bool,
     /// The most launches that are listed. What is beyond it makes a new list; the one so far is completed first.
-    pub limit: usize,
+    pub(super) limit: usize,
     pub(super) assume_group_local: bool,
 }
 

@@ -6,6 +6,7 @@ use crate::abi;
 
 /// How a kernel accesses a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Access {
     /// Reads only.
     Read,
@@ -51,6 +52,7 @@ impl Access {
 
 /// The kind of an argument or parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ArgKind {
     /// A tensor.
     Tensor,

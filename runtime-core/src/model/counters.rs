@@ -1,7 +1,9 @@
 //! Descriptions and values of counters.
 
+use serde::Serialize;
+
 /// A counter of a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CounterInfo {
     /// The name that opens it, e.g. `cache-misses`, `dram__bytes_read.sum`.
     pub name: String,

@@ -9,7 +9,7 @@ use crate::{Error, Result, abi};
 
 /// An element type: DLPack's `(code, bits, lanes)`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "(u8, u8, u16)", into = "(u8, u8, u16)")]
+#[serde(try_from = "Written", into = "Written")]
 #[repr(transparent)]
 pub struct DType(pub(crate) abi::DType);
 
@@ -144,18 +144,33 @@ impl DType {
     }
 }
 
-impl From<DType> for (u8, u8, u16) {
+/// An element type in JSON: its name, or what DLPack calls it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Name(String),
+    Parts(u8, u8, u16),
+}
+
+impl From<DType> for Written {
     fn from(dtype: DType) -> Self {
-        dtype.dlpack()
+        let (code, bits, lanes) = dtype.dlpack();
+        let is_named = DType::all().any(|named| named == dtype);
+        if is_named { Self::Name(dtype.to_string()) } else { Self::Parts(code, bits, lanes) }
     }
 }
 
-impl TryFrom<(u8, u8, u16)> for DType {
-    type Error = &'static str;
+impl TryFrom<Written> for DType {
+    type Error = Error;
 
-    fn try_from((code, bits, lanes): (u8, u8, u16)) -> std::result::Result<Self, Self::Error> {
-        let is_possible = bits != 0 && lanes != 0;
-        is_possible.then(|| Self::from_dlpack(code, bits, lanes)).ok_or("an element has bits and lanes")
+    fn try_from(written: Written) -> Result<Self> {
+        match written {
+            Written::Name(name) => name.parse(),
+            Written::Parts(_, 0, _) | Written::Parts(_, _, 0) => {
+                Err(Error::invalid("an element has bits and lanes"))
+            }
+            Written::Parts(code, bits, lanes) => Ok(Self::from_dlpack(code, bits, lanes)),
+        }
     }
 }
 

@@ -52,8 +52,10 @@ pub struct Param {
     /// How the kernel accesses a tensor.
     pub access: Access,
     /// Whether the code uses the strides of a tensor, so that non-contiguous views are accepted.
+    #[serde(default)]
     pub strided: bool,
     /// Element type, if the code states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtype: Option<DType>,
 }
 

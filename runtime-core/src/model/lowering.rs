@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::model::fusion::{FusionPlan, FusionRequest};
 use crate::model::kernel_info::Param;
@@ -95,6 +96,7 @@ pub struct LoweredKernel {
     /// Work-items per group, per dimension, as a launch gives them.
     pub group_size: [u32; 3],
     /// If set, the code runs the items of a group in loops, and the device launches groups of this size instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_items: Option<[u32; 3]>,
     /// Bytes of work-group memory.
     pub shared_bytes: u32,
@@ -103,10 +105,12 @@ pub struct LoweredKernel {
     pub tensor_sizes: bool,
     /// If set, an item of the lowered code can do the work of several, and the code takes a `u32` after these parameters,
     /// before the sizes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coarsening: Option<Coarsening>,
     /// If set, the lowered code takes a report tensor before these parameters: a single `u32`, initially 0.
     /// If the kernel stores another number there, the launch has failed at that line of the source with this
     /// name; `u32::MAX` means an unknown line. Such launches are synchronous.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reports_on: Option<String>,
 }
 
@@ -116,6 +120,7 @@ pub struct LoweredKernel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coarsening {
     /// Items whose work one item does, at least 2.
+    #[serde(deserialize_with = "factor")]
     pub factor: u32,
     /// Groups that a launch must have, over all dimensions, for core to divide their number along x by the factor, rounded up.
     pub min_groups: u64,
@@ -127,12 +132,24 @@ pub struct Coarsening {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoweredParam {
     /// The parameter.
+    #[serde(flatten)]
     pub param: Param,
     /// Minimum size of a tensor in bytes.
     pub min_bytes: u64,
     /// Required alignment of a tensor's first element in bytes, given by the widest access of the code. A
     /// power of two.
+    #[serde(deserialize_with = "power_of_two")]
     pub alignment_bytes: u64,
+}
+
+fn factor<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<u32, D::Error> {
+    let factor = u32::deserialize(deserializer)?;
+    if factor >= 2 { Ok(factor) } else { Err(D::Error::custom("a factor of coarsening is at least 2")) }
+}
+
+fn power_of_two<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<u64, D::Error> {
+    let bytes = u64::deserialize(deserializer)?;
+    if bytes.is_power_of_two() { Ok(bytes) } else { Err(D::Error::custom("an alignment is a power of two")) }
 }
 
 /// Adds the formats that can be lowered for a device to the formats it accepts. An embedded device is flashed, and loads none.

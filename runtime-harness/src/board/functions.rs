@@ -14,7 +14,7 @@ use crate::row::{CounterValue, Counts, error_text};
 const FUNCTIONS: &str = "functions";
 /// A lower bound on the speed of a traced run on a busy host, in instructions per second.
 const TRACED_PER_SECOND: f64 = 20_000.0;
-/// Allowed for everything in a traced run except its instructions.
+/// Time limit for everything in a traced run except its instructions.
 const MIN_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The counters with these names, of a program with these counts.

@@ -33,10 +33,10 @@ const COUNTER: &str = "counter";
 
 /// The property of a device without a counter that names the clock of its runs.
 const RUN_CLOCK: &str = "run_clock";
-/// What is said of times on a simulator.
+/// Advice for times of a simulator.
 const SIMULATED: &str = "simulated time; compare it only with other simulations";
 
-/// What is called at the beginning of each phase, with what is about to run.
+/// Called at the beginning of each phase, with the operation that begins.
 type Enter<'e> = &'e mut dyn FnMut(Phase, &str);
 
 /// Checks a job on a device that is flashed, and counts its calls.
@@ -71,7 +71,7 @@ pub(crate) fn evaluate(
             let advice = is_simulated.then(|| SIMULATED.to_owned()).into_iter().collect();
             Row { advice, counters, ..Row::timed(&job.spec, settings, name, &validation, *times) }
         }
-        // What a board cannot hold is no failure of the kernel.
+        // A kernel that does not fit on the board has not failed.
         Err(error) if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::OutOfResources) => {
             let outcome = Outcome::Skipped { reason: error_text(&error) };
             let error_kind = Some(error.kind().to_string());
@@ -172,7 +172,7 @@ impl Board<'_> {
         self.embedded.run(self.timing.budget.max(MIN_DEADLINE))
     }
 
-    /// Refuses clocks of other devices, and flushing caches that the host does not know.
+    /// Rejects clocks of other devices, and flushing caches, which the host does not know.
     fn check_timing(&self) -> Result<()> {
         if self.timing.repeat == 0 || self.timing.number == Some(0) {
             return Err(Error::invalid("repeat and number must be at least 1"));

@@ -7,7 +7,7 @@ use runtime_core::fusion::{FusionOptions, FusionReport};
 use runtime_core::lowering::Promotion;
 use runtime_core::{Arg, Error, ErrorKind, Event, HostArray, Kernel, LaunchConfig, Queue, Result, Tensor};
 
-use super::{Chain, ChainRow, Expected, Place};
+use super::{Chain, ChainRow, Expected, Operand};
 use crate::job::BoundKernel;
 
 /// A chain with its kernels and tensors on a device.
@@ -47,7 +47,7 @@ impl<'c> BoundChain<'c> {
     #[must_use]
     pub fn fusion_options(&self, keep: bool) -> FusionOptions {
         let temporaries = if keep { Vec::new() } else { self.chain.temporaries() };
-        let tensors = temporaries.into_iter().filter_map(|place| self.tensor(place));
+        let tensors = temporaries.into_iter().filter_map(|operand| self.tensor(operand));
         tensors.fold(FusionOptions::default(), |options, tensor| options.promote(tensor, Promotion::Auto))
     }
 
@@ -55,8 +55,9 @@ impl<'c> BoundChain<'c> {
     /// written itself, and every one that it writes. `promoted`: temporaries that were not written.
     #[must_use]
     pub fn bytes(&self, kernels: &[Range<usize>], promoted: &[String]) -> f64 {
-        let unwritten: Vec<Place> = self.chain.temporaries();
-        let unwritten = unwritten.into_iter().filter(|place| promoted.contains(&self.chain.name_of(*place)));
+        let unwritten: Vec<Operand> = self.chain.temporaries();
+        let unwritten =
+            unwritten.into_iter().filter(|operand| promoted.contains(&self.chain.name_of(*operand)));
         self.chain.bytes(kernels, &unwritten.collect::<Vec<_>>())
     }
 
@@ -66,8 +67,8 @@ impl<'c> BoundChain<'c> {
         let temporaries = self.chain.temporaries().into_iter();
         // Nothing else makes a tensor of the chain unreadable once its work has ended.
         let is_unwritten =
-            |place: &Place| self.tensor(*place).is_some_and(|tensor| tensor.to_array().is_err());
-        temporaries.filter(is_unwritten).map(|place| self.chain.name_of(place)).collect()
+            |operand: &Operand| self.tensor(*operand).is_some_and(|tensor| tensor.to_array().is_err());
+        temporaries.filter(is_unwritten).map(|operand| self.chain.name_of(operand)).collect()
     }
 
     /// Compares what the kernels have left in the tensors that they write with the references, but for those in `promoted`.
@@ -95,9 +96,9 @@ impl<'c> BoundChain<'c> {
     pub fn has_bits_of(&self, other: &Self, promoted: &[String]) -> Result<bool> {
         for (kernel, spec) in self.chain.specs().enumerate() {
             for (arg, _) in spec.outputs() {
-                let place = (kernel, arg);
-                let is_promoted = promoted.contains(&self.chain.name_of(self.chain.origin(place)));
-                if !is_promoted && self.read(place)?.bytes() != other.read(place)?.bytes() {
+                let operand = (kernel, arg);
+                let is_promoted = promoted.contains(&self.chain.name_of(self.chain.origin(operand)));
+                if !is_promoted && self.read(operand)?.bytes() != other.read(operand)?.bytes() {
                     return Ok(false);
                 }
             }
@@ -111,12 +112,12 @@ impl<'c> BoundChain<'c> {
         self.kernels
     }
 
-    fn tensor(&self, (kernel, arg): Place) -> Option<&Tensor> {
+    fn tensor(&self, (kernel, arg): Operand) -> Option<&Tensor> {
         self.kernels.get(kernel)?.tensors.get(arg)?.as_ref()
     }
 
-    fn read(&self, place: Place) -> Result<HostArray> {
-        let tensor = self.tensor(place);
+    fn read(&self, operand: Operand) -> Result<HostArray> {
+        let tensor = self.tensor(operand);
         tensor.ok_or_else(|| Error::new(ErrorKind::Internal, "a written scalar"))?.to_array()
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::spec::{Argument, ArgumentKind, Spec, TensorSpec};
 
 /// A tensor of a chain: the index of its kernel, and of its argument.
-pub(super) type Place = (usize, usize);
+pub(super) type Operand = (usize, usize);
 
 /// A wanted link, such as `softmax.x=scale_mask.out`. In JSON it is this text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,8 +77,8 @@ pub(super) fn resolve(
     specs: &[Spec],
     names: &[String],
     wanted: &[LinkRequest],
-) -> Result<Vec<(Place, Place)>> {
-    let mut links: Vec<(Place, Place)> = Vec::new();
+) -> Result<Vec<(Operand, Operand)>> {
+    let mut links: Vec<(Operand, Operand)> = Vec::new();
     for request in wanted {
         let flag = |error: Error| error.in_operation(&format!("--link {request}"));
         let to = find(specs, names, &request.to).map_err(flag)?;
@@ -115,7 +115,7 @@ pub(super) fn tensor_of(arg: &Argument) -> Option<&TensorSpec> {
     }
 }
 
-fn find(specs: &[Spec], names: &[String], (kernel, tensor): &(String, String)) -> Result<Place> {
+fn find(specs: &[Spec], names: &[String], (kernel, tensor): &(String, String)) -> Result<Operand> {
     let list: Vec<&str> = names.iter().map(String::as_str).collect();
     let at = list
         .iter()
@@ -132,9 +132,9 @@ fn find(specs: &[Spec], names: &[String], (kernel, tensor): &(String, String)) -
 }
 
 /// Rejects a link between tensors of different types or numbers of elements, or with gaps.
-fn check(specs: &[Spec], names: &[String], to: Place, from: Place) -> Result<()> {
-    let name = |(kernel, arg): Place| format!("{}.{}", names[kernel], specs[kernel].args[arg].name);
-    let shape = |(kernel, arg): Place| -> Option<(DType, &[usize])> {
+fn check(specs: &[Spec], names: &[String], to: Operand, from: Operand) -> Result<()> {
+    let name = |(kernel, arg): Operand| format!("{}.{}", names[kernel], specs[kernel].args[arg].name);
+    let shape = |(kernel, arg): Operand| -> Option<(DType, &[usize])> {
         let tensor = tensor_of(&specs[kernel].args[arg])?;
         (tensor.strides.is_none() && tensor.offset == 0).then_some((tensor.dtype, &*tensor.shape))
     };

@@ -17,7 +17,7 @@ use crate::job::{BoundKernel, Job};
 use crate::spec::{Spec, TensorSpec};
 pub use bound::{BoundChain, ChainLaunch};
 pub use links::LinkRequest;
-use links::{Place, tensor_of};
+use links::{Operand, tensor_of};
 pub use request::ChainRequest;
 
 /// Kernels that run one after the other, with the tensors that they share.
@@ -27,7 +27,7 @@ pub struct Chain {
     jobs: Vec<Job>,
     names: Vec<String>,
     /// The tensors of later kernels, each with the tensor of an earlier one that it is.
-    links: Vec<(Place, Place)>,
+    links: Vec<(Operand, Operand)>,
 }
 
 /// What a chain leaves in a tensor.
@@ -35,7 +35,7 @@ pub struct Chain {
 struct Content {
     array: HostArray,
     /// The kernel and the argument that wrote it last.
-    writer: Place,
+    writer: Operand,
     rtol: f64,
     atol: f64,
 }
@@ -51,7 +51,7 @@ pub struct ChainRow {
 
 /// What the references say that a chain leaves in its tensors.
 #[derive(Debug)]
-pub struct Expected(HashMap<Place, Content>);
+pub struct Expected(HashMap<Operand, Content>);
 
 impl Chain {
     /// Links the kernels of specs. Besides the links in `wanted`, the first tensor that a kernel reads is the first one that the
@@ -124,7 +124,7 @@ impl Chain {
     /// `InvalidArgument` for a kernel without a reference; any error of a reference.
     pub fn expected(&mut self, runtime: &Runtime) -> Result<Expected> {
         self.check_references()?;
-        let mut contents: HashMap<Place, Content> = HashMap::new();
+        let mut contents: HashMap<Operand, Content> = HashMap::new();
         for kernel in 0..self.jobs.len() {
             let (rtol, atol) = self.inherit(kernel, &contents)?;
             self.jobs[kernel].find_expected(runtime);
@@ -141,7 +141,7 @@ impl Chain {
 
     /// Gives a kernel's reference what the kernels before it leave in its tensors, or the initial data of a tensor that none of
     /// them writes. Returns the tolerances of the former, which add up.
-    fn inherit(&mut self, kernel: usize, contents: &HashMap<Place, Content>) -> Result<(f64, f64)> {
+    fn inherit(&mut self, kernel: usize, contents: &HashMap<Operand, Content>) -> Result<(f64, f64)> {
         let (mut rtol, mut atol) = (0.0f64, 0.0f64);
         for arg in 0..self.jobs[kernel].spec.args.len() {
             let origin = self.origin((kernel, arg));
@@ -183,19 +183,19 @@ impl Chain {
     }
 
     /// The tensor of the earliest kernel that this one is.
-    fn origin(&self, mut place: Place) -> Place {
-        while let Some((_, from)) = self.links.iter().find(|(to, _)| *to == place) {
-            place = *from;
+    fn origin(&self, mut operand: Operand) -> Operand {
+        while let Some((_, from)) = self.links.iter().find(|(to, _)| *to == operand) {
+            operand = *from;
         }
-        place
+        operand
     }
 
     /// The tensor of an argument, if it is one.
-    fn tensor(&self, (kernel, arg): Place) -> Option<&TensorSpec> {
+    fn tensor(&self, (kernel, arg): Operand) -> Option<&TensorSpec> {
         tensor_of(self.jobs.get(kernel)?.spec.args.get(arg)?)
     }
 
-    fn name_of(&self, (kernel, arg): Place) -> String {
+    fn name_of(&self, (kernel, arg): Operand) -> String {
         format!("{}.{}", self.names[kernel], self.jobs[kernel].spec.args[arg].name)
     }
 }

@@ -7,7 +7,7 @@ use runtime_core::lowering::{
 };
 use runtime_core::{CodeFormat, Error, LaunchConfig, Options, Result};
 
-use super::{Chain, Place};
+use super::{Chain, Operand};
 use crate::spec::{ArgumentKind, Spec};
 use crate::text_file;
 
@@ -31,15 +31,15 @@ impl Chain {
         keep: bool,
         ask: impl FnOnce(&FusionRequest<'_>) -> Result<T>,
     ) -> Result<T> {
-        let mut tensors: BTreeMap<Place, usize> = BTreeMap::new();
+        let mut tensors: BTreeMap<Operand, usize> = BTreeMap::new();
         let planned = self.specs().enumerate().map(|(kernel, spec)| self.planned(kernel, spec, &mut tensors));
         let planned = planned.collect::<Result<Vec<_>>>()?;
         let temporaries = if keep { Vec::new() } else { self.temporaries() };
         let mut described =
             vec![FusionTensor { bytes: 0, overlaps: Vec::new(), promotion: Promotion::None }; tensors.len()];
-        for (place, index) in tensors {
-            described[index].bytes = self.size(place);
-            if temporaries.contains(&place) {
+        for (operand, index) in tensors {
+            described[index].bytes = self.size(operand);
+            if temporaries.contains(&operand) {
                 described[index].promotion = Promotion::Auto;
             }
         }
@@ -62,7 +62,7 @@ impl Chain {
         &self,
         kernel: usize,
         spec: &'c Spec,
-        tensors: &mut BTreeMap<Place, usize>,
+        tensors: &mut BTreeMap<Operand, usize>,
     ) -> Result<Planned<'c>> {
         let name = &self.names[kernel];
         let refused = |why: &str| Error::invalid(format!("{name} cannot be fused without a device: {why}"));

@@ -94,12 +94,12 @@ fn what_only_later_kernels_read_is_temporary_and_need_not_move() {
     );
     let chain = chain.unwrap();
     let temporaries = chain.temporaries();
-    let names: Vec<_> = temporaries.iter().map(|place| chain.name_of(*place)).collect();
+    let names: Vec<_> = temporaries.iter().map(|operand| chain.name_of(*operand)).collect();
     assert_eq!(names, ["vector_add.c", "relu.out", "scale.out"]);
     // a, b, c; c and out; c and out; a, x, b and out.
     assert_eq!(chain.bytes(&[0..1, 1..2, 2..3, 3..4], &[]), (3.0 + 2.0 + 2.0 + 4.0) * FIVE);
     // Fused, a kernel reads nothing that it has written itself: three inputs, and four outputs, or the last one alone.
-    let fused = |unwritten: &[Place]| chain.bytes(std::slice::from_ref(&(0..4)), unwritten);
+    let fused = |unwritten: &[Operand]| chain.bytes(std::slice::from_ref(&(0..4)), unwritten);
     assert_eq!((fused(&[]), fused(&temporaries)), ((3.0 + 4.0) * FIVE, (3.0 + 1.0) * FIVE));
     assert_eq!(chain.working_set_bytes(), 140);
 }
@@ -107,7 +107,7 @@ fn what_only_later_kernels_read_is_temporary_and_need_not_move() {
 #[test]
 fn what_is_overwritten_last_is_no_temporary() {
     let chain = chain(&["scale", "saxpy"], &["saxpy.y=scale.x"]).unwrap();
-    let names: Vec<_> = chain.temporaries().iter().map(|place| chain.name_of(*place)).collect();
+    let names: Vec<_> = chain.temporaries().iter().map(|operand| chain.name_of(*operand)).collect();
     assert_eq!(names, ["scale.out"], "saxpy overwrites the input of scale, which is not read afterwards");
     // `saxpy` reads and writes y, and reads what `scale` has written.
     assert_eq!(chain.bytes(std::slice::from_ref(&(0..2)), &[]), (1.0 + 2.0) * FIVE);

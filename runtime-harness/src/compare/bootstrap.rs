@@ -48,11 +48,11 @@ impl Series {
         let middle = draws.div_ceil(2);
         let rank = random.beta(middle as f64, (draws - middle + 1) as f64);
         if draws % 2 == 1 {
-            return self.at(rank);
+            return self.sample_at(rank);
         }
         // The smallest of the numbers above `rank`.
         let next = 1.0 - (1.0 - rank) * random.uniform().powf(1.0 / (draws - middle) as f64);
-        f64::midpoint(self.at(rank), self.at(next))
+        f64::midpoint(self.sample_at(rank), self.sample_at(next))
     }
 
     /// The sample at a rank between 0 and 1.
@@ -61,7 +61,7 @@ impl Series {
         clippy::cast_sign_loss,
         reason = "a rank lies within the samples"
     )]
-    fn at(&self, rank: f64) -> f64 {
+    fn sample_at(&self, rank: f64) -> f64 {
         let index = (rank * self.sorted.len() as f64) as usize;
         self.sorted[index.min(self.sorted.len() - 1)]
     }

@@ -1,4 +1,4 @@
-//! What is measured beside the times, in runs of their own: counters and energy per call.
+//! Counters and energy per call, measured in runs of their own after the timing.
 
 mod energy;
 mod reading;
@@ -13,13 +13,13 @@ use reading::Repeats;
 
 /// The results of the runs after the timing.
 #[derive(Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct CountersAndEnergy {
     pub(crate) counters: Vec<CounterValue>,
     pub(crate) energy: Option<Energy>,
 }
 
-impl Beside {
-    /// Runs the kernel again for each of them that `settings` ask for. What cannot be measured has a reason.
+impl CountersAndEnergy {
+    /// Measures what `settings` ask for. A value that cannot be measured has a reason instead.
     pub(crate) fn measure(
         device: &dyn CommonRuntime,
         bound: &BoundKernel,

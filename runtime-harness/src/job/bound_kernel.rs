@@ -37,9 +37,9 @@ impl BoundKernel {
             false => (device.kernel(&module_source(code, specialise)?, &code.entry)?, None),
         };
         let tensors = job.spec.args.iter().zip(inputs).map(|(arg, input)| match &arg.kind {
-            ArgumentKind::Tensor(tensor) => {
-                place(device, tensor, input.as_ref()).map(Some).map_err(|error| error.in_operation(&arg.name))
-            }
+            ArgumentKind::Tensor(tensor) => allocate(device, tensor, input.as_ref())
+                .map(Some)
+                .map_err(|error| error.in_operation(&arg.name)),
             _ => Ok(None),
         });
         Ok(Self { kernel, package, tensors: tensors.collect::<Result<_>>()? })
@@ -120,7 +120,7 @@ pub(crate) fn value(kind: &ArgumentKind) -> Option<Arg<'_>> {
     }
 }
 
-fn place(device: &dyn CommonRuntime, spec: &TensorSpec, input: Option<&HostArray>) -> Result<Tensor> {
+fn allocate(device: &dyn CommonRuntime, spec: &TensorSpec, input: Option<&HostArray>) -> Result<Tensor> {
     let placement = match spec.on {
         // A host has a single memory, so `on` has no meaning there.
         _ if device.as_host().is_some() => Placement::default(),

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::cpu_list;
 use super::process_usage::ProcessUsage;
+use crate::row::printable;
 
 /// Where the files are.
 #[derive(Clone, Debug)]
@@ -78,8 +79,7 @@ impl System {
 
     /// The name of a process. Its control characters are replaced.
     pub(super) fn process_name(&self, id: u32) -> Option<String> {
-        let name = text(&self.proc.join(id.to_string()).join("comm"))?;
-        Some(name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect())
+        text(&self.proc.join(id.to_string()).join("comm")).map(|name| printable(&name))
     }
 
     fn cpu(&self, cpu: u32) -> PathBuf {

@@ -1,6 +1,6 @@
 //! A report as one self-contained web page: results, pictures, machine and settings, without scripts or anything from elsewhere.
 
-mod beside;
+mod counters;
 mod escape;
 mod tables;
 #[cfg(test)]
@@ -30,7 +30,7 @@ pub fn page(report: &Report, peaks: &BTreeMap<Subject, Peak>) -> String {
         writeln!(text, "<h1>Kernel evaluation</h1>\n<p class=\"faint\">{}</p>", escaped(&summary(report)));
     section(&mut text, "Results", &tables::results(&report.rows));
     section(&mut text, "Notes", &tables::notes(&report.rows));
-    section(&mut text, "Counters and energy", &beside::table_of(&report.rows));
+    section(&mut text, "Counters and energy", &counters::table_of(&report.rows));
     let mut figures = String::new();
     for panel in plot::panels(&report.rows, peaks) {
         let _ = writeln!(

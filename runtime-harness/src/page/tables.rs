@@ -10,23 +10,53 @@ use super::escape::escaped;
 use crate::number_format::{count, duration, significant, uncertainty};
 use crate::peak::{Figure, Peak, Subject};
 use crate::report::Report;
-use crate::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline, Row, headline};
+use crate::row::{ArgumentPlacement, Counts, KernelIdentity, ResourceUsage, Roofline, Row, headline};
 
-/// A cell with its class; the content is escaped.
-pub(super) fn cell(text: &mut String, class: &str, content: &str) {
-    let _ = write!(text, "<td class=\"{class}\">{}</td>", escaped(content));
-}
-
-/// Columns of numbers, whose headers are aligned like them.
+/// Columns of numbers.
 const NUMBERS: [&str; 7] = ["median", "min", "GFLOP/s", "GB/s", "samples × calls", "best", "per call"];
 
-pub(super) fn table(header: &[&str], rows: &str) -> String {
-    let class = |name: &str| if NUMBERS.contains(&name) { "number" } else { "" };
-    let cell = |name: &&str| format!("<th class=\"{}\">{}</th>", class(name), escaped(name));
-    let header: String = header.iter().map(cell).collect();
-    format!(
-        "<div class=\"wide\"><table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
-    )
+/// A table of a page.
+pub(super) struct Table {
+    header: &'static [&'static str],
+    rows: String,
+}
+
+impl Table {
+    pub(super) const fn new(header: &'static [&'static str]) -> Self {
+        Self { header, rows: String::new() }
+    }
+
+    /// Adds a row. If it has fewer cells than the header, its last cell takes up the rest.
+    pub(super) fn row(&mut self, cells: &[&str]) {
+        self.rows.push_str("<tr>");
+        for (at, (name, cell)) in self.header.iter().zip(cells).enumerate() {
+            let attribute = match self.header.len() - at {
+                left if left > 1 && at + 1 == cells.len() => format!("colspan=\"{left}\""),
+                _ if *name == "status" => format!("class=\"status {}\"", cell.replace(' ', "_")),
+                _ if *name == "clock" => "class=\"clock\"".to_owned(),
+                _ => format!("class=\"{}\"", alignment(name)),
+            };
+            let _ = write!(self.rows, "<td {attribute}>{}</td>", escaped(cell));
+        }
+        self.rows.push_str("</tr>\n");
+    }
+
+    /// The table; empty if it has no rows.
+    pub(super) fn text(self) -> String {
+        let Self { header, rows } = self;
+        let cell = |name: &&str| format!("<th class=\"{}\">{}</th>", alignment(name), escaped(name));
+        let header: String = header.iter().map(cell).collect();
+        match rows.is_empty() {
+            true => rows,
+            false => format!(
+                "<div class=\"wide\"><table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
+            ),
+        }
+    }
+}
+
+fn alignment(column: &str) -> &'static str {
+    if NUMBERS.contains(&column) { "number" } else { "" }
 }
 
 fn with_uncertainty(text: String, median: f64, interval: Option<[f64; 2]>) -> String {
@@ -37,7 +67,7 @@ fn with_uncertainty(text: String, median: f64, interval: Option<[f64; 2]>) -> St
 }
 
 pub(super) fn results(rows: &[Row]) -> String {
-    let header = [
+    let mut table = Table::new(&[
         "kernel",
         "device",
         "status",
@@ -48,49 +78,40 @@ pub(super) fn results(rows: &[Row]) -> String {
         "share of its limit",
         "clock",
         "samples × calls",
-    ];
-    let mut text = String::new();
+    ]);
     for row in rows {
-        text.push_str("<tr>");
-        cell(&mut text, "", &row.kernel.name);
-        cell(&mut text, "", &row.device);
-        cell(&mut text, &format!("status {}", row.status.name()), &row.status.name().replace('_', " "));
-        match (&row.measurement, &row.counts) {
-            (Some(measurement), _) => figures(&mut text, row, measurement),
-            (None, Some(counts)) => counted(&mut text, counts),
-            (None, None) => {
-                // Notes below the table have the rest.
-                let first = headline(row.reason.as_deref().unwrap_or_default());
-                let _ = write!(text, "<td colspan=\"7\">{}</td>", escaped(&first));
-            }
-        }
-        text.push_str("</tr>\n");
+        let figures = match (&row.measurement, &row.counts) {
+            (Some(measurement), _) => figures(row, measurement).to_vec(),
+            (None, Some(counts)) => counted(counts).to_vec(),
+            // Notes below the table have the rest.
+            (None, None) => vec![headline(row.reason.as_deref().unwrap_or_default())],
+        };
+        let status = row.status.name().replace('_', " ");
+        let named = [&row.kernel.name, &row.device, &status].into_iter();
+        table.row(&named.chain(&figures).map(String::as_str).collect::<Vec<_>>());
     }
-    table(&header, &text)
+    table.text()
 }
 
-fn figures(text: &mut String, row: &Row, measurement: &Measurement) {
+fn figures(row: &Row, measurement: &Measurement) -> [String; 7] {
     let statistics = &measurement.statistics;
     let rate = |rate: Option<f64>| rate.map_or_else(|| "—".to_owned(), significant);
-    let median = duration(statistics.median_ns);
-    cell(text, "number", &with_uncertainty(median, statistics.median_ns, statistics.median_ci95_ns));
-    cell(text, "number", &duration(statistics.min_ns));
-    cell(text, "number", &rate(measurement.gflops_per_s()));
-    cell(text, "number", &rate(measurement.gbytes_per_s()));
-    cell(text, "", &row.roofline.as_ref().map_or_else(|| "—".to_owned(), Roofline::text));
-    cell(text, "clock", &format!("{}{}", measurement.clock, if measurement.cold { " (cold)" } else { "" }));
-    cell(text, "number", &format!("{} × {}", measurement.samples_ns.len(), measurement.number));
+    [
+        with_uncertainty(duration(statistics.median_ns), statistics.median_ns, statistics.median_ci95_ns),
+        duration(statistics.min_ns),
+        rate(measurement.gflops_per_s()),
+        rate(measurement.gbytes_per_s()),
+        row.roofline.as_ref().map_or_else(|| "—".to_owned(), Roofline::text),
+        format!("{}{}", measurement.clock, if measurement.cold { " (cold)" } else { "" }),
+        format!("{} × {}", measurement.samples_ns.len(), measurement.number),
+    ]
 }
 
 /// The figures of a device that counts, without a unit of time.
-fn counted(text: &mut String, counts: &Counts) {
-    cell(text, "number", &count(counts.median));
-    cell(text, "number", &count(counts.min));
-    for class in ["number", "number", ""] {
-        cell(text, class, "—");
-    }
-    cell(text, "clock", &counts.clock);
-    cell(text, "number", &format!("{} × {}", counts.samples.len(), counts.number));
+fn counted(counts: &Counts) -> [String; 7] {
+    let none = || "—".to_owned();
+    let samples = format!("{} × {}", counts.samples.len(), counts.number);
+    [count(counts.median), count(counts.min), none(), none(), none(), counts.clock.clone(), samples]
 }
 
 /// Reasons in full, and what else a reader should know of a row.
@@ -116,10 +137,10 @@ pub(super) fn notes(rows: &[Row]) -> String {
         notes.extend(row.traces.iter().map(|path| format!("trace: {path}")));
         notes.extend(row.advice.iter().cloned());
         if !notes.is_empty() {
-            let place = escaped(&format!("{} on {}", row.kernel.name, row.device));
+            let heading = escaped(&format!("{} on {}", row.kernel.name, row.device));
             let _ = writeln!(
                 text,
-                "<details open><summary>{place}</summary><pre>{}</pre></details>",
+                "<details open><summary>{heading}</summary><pre>{}</pre></details>",
                 escaped(&notes.join("\n"))
             );
         }
@@ -128,13 +149,9 @@ pub(super) fn notes(rows: &[Row]) -> String {
 }
 
 pub(super) fn validation(rows: &[Row]) -> String {
-    let mut text = String::new();
+    let mut table = Table::new(&["kernel", "device", "status", "compared with the reference"]);
     for row in rows {
         let Some(validation) = &row.validation else { continue };
-        text.push_str("<tr>");
-        cell(&mut text, "", &row.kernel.name);
-        cell(&mut text, "", &row.device);
-        cell(&mut text, &format!("status {}", row.status.name()), row.status.name());
         let found = match validation {
             Validation::Passed(agreement) => {
                 format!(
@@ -154,30 +171,18 @@ pub(super) fn validation(rows: &[Row]) -> String {
             ),
             Validation::Skipped { reason } => reason.clone(),
         };
-        cell(&mut text, "", &found);
-        text.push_str("</tr>\n");
+        table.row(&[&row.kernel.name, &row.device, row.status.name(), &found]);
     }
-    if text.is_empty() {
-        text
-    } else {
-        table(&["kernel", "device", "status", "compared with the reference"], &text)
-    }
+    table.text()
 }
 
 pub(super) fn peaks(peaks: &BTreeMap<Subject, Peak>) -> String {
-    let mut text = String::new();
+    let mut table = Table::new(&["device", "what", "best", "median", "clock"]);
     let mut line = |device: &str, what: &str, figure: &Figure, unit: &str| {
-        text.push_str("<tr>");
-        cell(&mut text, "", device);
-        cell(&mut text, "", what);
-        cell(&mut text, "number", &format!("{} {unit}", significant(figure.best)));
-        cell(
-            &mut text,
-            "number",
-            &with_uncertainty(format!("{} {unit}", significant(figure.median)), figure.median, figure.ci95),
-        );
-        cell(&mut text, "", &figure.clock);
-        text.push_str("</tr>\n");
+        let best = format!("{} {unit}", significant(figure.best));
+        let median = format!("{} {unit}", significant(figure.median));
+        let median = with_uncertainty(median, figure.median, figure.ci95);
+        table.row(&[device, what, &best, &median, &figure.clock]);
     };
     for (subject, peak) in peaks {
         let device = &subject.device;
@@ -208,7 +213,7 @@ pub(super) fn peaks(peaks: &BTreeMap<Subject, Peak>) -> String {
             }
         }
     }
-    if text.is_empty() { text } else { table(&["device", "what", "best", "median", "clock"], &text) }
+    table.text()
 }
 
 /// The program and each device with all that is known of it.
@@ -225,7 +230,7 @@ pub(super) fn machine(report: &Report) -> String {
         let options = Value::Object(report.device_options.clone());
         let _ = writeln!(text, "<p>Devices were opened with {}</p>", escaped(&options.to_string()));
     }
-    let mut rows = String::new();
+    let mut table = Table::new(&["device", "name", "architecture", "driver", "units", "UUID", "PCI address"]);
     let mut details = String::new();
     let mut known: BTreeSet<(&str, Option<Subject>)> = BTreeSet::new();
     for row in &report.rows {
@@ -238,12 +243,9 @@ pub(super) fn machine(report: &Report) -> String {
             Value::Number(number) => number.to_string(),
             _ => "—".to_owned(),
         };
-        rows.push_str("<tr>");
-        cell(&mut rows, "", &row.device);
-        for key in ["name", "arch", "driver_version", "compute_units", "uuid", "pci_address"] {
-            cell(&mut rows, "", &value(key));
-        }
-        rows.push_str("</tr>\n");
+        let keys = ["name", "arch", "driver_version", "compute_units", "uuid", "pci_address"];
+        let cells: Vec<String> = std::iter::once(row.device.clone()).chain(keys.map(value)).collect();
+        table.row(&cells.iter().map(String::as_str).collect::<Vec<_>>());
         let _ = writeln!(
             details,
             "<details><summary>everything about {}</summary><pre>{}</pre></details>",
@@ -251,8 +253,7 @@ pub(super) fn machine(report: &Report) -> String {
             escaped(&format!("{info:#}"))
         );
     }
-    text + &table(&["device", "name", "architecture", "driver", "units", "UUID", "PCI address"], &rows)
-        + &details
+    text + &table.text() + &details
 }
 
 /// The settings of each row; rows with the same ones are together.
@@ -274,30 +275,19 @@ pub(super) fn settings(rows: &[Row]) -> String {
             escaped(settings)
         );
     }
-    let mut kernels = String::new();
+    let mut table = Table::new(&["kernel", "spec", "code", "entry", "format", "options", "parameters"]);
     for row in rows {
-        kernels.push_str("<tr>");
         let options = Value::Object(row.kernel.options.clone());
         let options = if row.kernel.options.is_empty() { "—".to_owned() } else { options.to_string() };
         let parameters: Vec<String> =
             row.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        for content in [
-            &row.kernel.name,
-            &row.spec,
-            &row.kernel.path,
-            &row.kernel.entry,
-            &row.kernel.format,
-            &options,
-            &parameters.join(" "),
-        ] {
-            cell(&mut kernels, "", content);
-        }
-        kernels.push_str("</tr>\n");
+        let KernelIdentity { name, path, entry, format, .. } = &row.kernel;
+        table.row(&[name, &row.spec, path, entry, format, &options, &parameters.join(" ")]);
     }
-    text + &table(&["kernel", "spec", "code", "entry", "format", "options", "parameters"], &kernels)
+    text + &table.text()
 }
 
-/// Whom the settings are of: a count, and the first names.
+/// The first few rows with the same settings, and how many more there are.
 fn who(rows: &[&Row]) -> String {
     const NAMED: usize = 3;
     let names: Vec<String> =

@@ -1,19 +1,19 @@
 //! Peaks: the most that a device does, measured. Operations per second of each element type, the bandwidth of each memory level
 //! and of transfers, and the time of launches.
 //!
-//! [`measure`] runs kernels of its own through the project's timing loop and checks their results; [`KeptPeaks`] keeps what it
+//! [`measure`] runs kernels of its own through the project's timing loop and checks their results; [`PeakStore`] keeps what it
 //! found; [`Peak::roofline`] compares a kernel with it.
 
 mod bench;
 mod compute;
 mod effort;
 mod figure;
-mod kept;
 mod launches;
 mod measure;
 mod memory;
 mod native;
 mod share;
+mod store;
 #[cfg(test)]
 pub(crate) mod tests;
 mod transfers;
@@ -25,8 +25,8 @@ use crate::describe::Program;
 use crate::row::{Row, Unit};
 pub use effort::Effort;
 pub use figure::Figure;
-pub use kept::{KeptPeaks, Lookup};
 pub use measure::measure;
+pub use store::{Lookup, PeakStore};
 
 /// The schema of `runtime peak --json`.
 pub const SCHEMA: &str = "runtime.peaks";

@@ -1,4 +1,4 @@
-//! Tests of peaks, rooflines, the choice of levels, and kept peaks.
+//! Tests of peaks, rooflines, the choice of levels, and saved peaks.
 
 use runtime_core::{CodeFormat, DeviceInfo, DeviceKind};
 use serde_json::json;
@@ -128,39 +128,39 @@ fn bytes_without_a_known_bandwidth_have_no_share() {
 }
 
 #[test]
-fn kept_peaks_are_found_for_each_device_of_one_name() {
+fn saved_peaks_are_found_for_each_device_of_one_name() {
     let folder = tempfile::tempdir().unwrap();
-    let kept = KeptPeaks::in_folder(folder.path());
+    let store = PeakStore::in_folder(folder.path());
     let on = |uuid: &str| row("k", &[1.0], |row| row["device_info"]["uuid"] = json!(uuid));
     let rows = [on("a"), on("b"), on("a"), on("unknown")];
     for (row, unix_s) in rows[..2].iter().zip([11, 12]) {
-        kept.keep(&Peak { measured_unix_s: unix_s, ..peak(row) }).unwrap();
+        store.save(&Peak { measured_unix_s: unix_s, ..peak(row) }).unwrap();
     }
-    let found = kept.of_rows(&rows);
+    let found = store.of_rows(&rows);
     let found: Vec<(&str, u64)> =
         found.iter().map(|(subject, peak)| (&*subject.identity, peak.measured_unix_s)).collect();
     assert_eq!(found, [("a", 11), ("b", 12)]);
 }
 
 #[test]
-fn a_kept_peak_is_for_one_device_in_one_state() {
+fn a_saved_peak_is_for_one_device_in_one_state() {
     let folder = tempfile::tempdir().unwrap();
-    let kept = KeptPeaks::in_folder(folder.path());
+    let store = PeakStore::in_folder(folder.path());
     let peak = peak(&row("k", &[1.0], |_| {}));
-    assert_eq!(kept.find(&peak.subject), Lookup::Absent);
-    kept.keep(&peak).unwrap();
-    assert_eq!(kept.find(&peak.subject), Lookup::Found(Box::new(peak.clone())));
+    assert_eq!(store.find(&peak.subject), Lookup::Absent);
+    store.save(&peak).unwrap();
+    assert_eq!(store.find(&peak.subject), Lookup::Found(Box::new(peak.clone())));
     for changed in [
         Subject { driver_version: Some("Linux 7".to_owned()), ..peak.subject.clone() },
         Subject { clock_hz: Some(1), ..peak.subject.clone() },
         Subject { program: "0.0.9".to_owned(), ..peak.subject.clone() },
     ] {
-        assert_eq!(kept.find(&changed), Lookup::Outdated, "{changed:?}");
-        kept.keep(&Peak { subject: changed, ..peak.clone() }).unwrap();
+        assert_eq!(store.find(&changed), Lookup::Outdated, "{changed:?}");
+        store.save(&Peak { subject: changed, ..peak.clone() }).unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "the old one is replaced");
     }
     let other = Subject { identity: "GPU-2".to_owned(), ..peak.subject.clone() };
-    assert_eq!(kept.find(&other), Lookup::Absent);
+    assert_eq!(store.find(&other), Lookup::Absent);
     let renumbered = Subject { device: "host:1".to_owned(), ..peak.subject.clone() };
     assert!(renumbered.is_same(&peak.subject));
 }
@@ -168,9 +168,9 @@ fn a_kept_peak_is_for_one_device_in_one_state() {
 #[test]
 fn a_damaged_file_is_not_used() {
     let folder = tempfile::tempdir().unwrap();
-    let kept = KeptPeaks::in_folder(folder.path());
+    let store = PeakStore::in_folder(folder.path());
     let peak = peak(&row("k", &[1.0], |_| {}));
-    kept.keep(&peak).unwrap();
+    store.save(&peak).unwrap();
     let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
     let text = std::fs::read_to_string(&file).unwrap();
     for damaged in [
@@ -181,11 +181,11 @@ fn a_damaged_file_is_not_used() {
         &text.replace("\"version\": 1", "\"version\": 2"),
     ] {
         std::fs::write(&file, damaged).unwrap();
-        assert_eq!(kept.find(&peak.subject), Lookup::Absent, "{damaged}");
+        assert_eq!(store.find(&peak.subject), Lookup::Absent, "{damaged}");
     }
-    kept.keep(&peak).unwrap();
-    assert!(matches!(kept.find(&peak.subject), Lookup::Found(_)));
-    let error = KeptPeaks::in_folder(folder.path().join("missing")).keep(&peak).unwrap_err();
+    store.save(&peak).unwrap();
+    assert!(matches!(store.find(&peak.subject), Lookup::Found(_)));
+    let error = PeakStore::in_folder(folder.path().join("missing")).save(&peak).unwrap_err();
     assert!(
         error.kind() == runtime_core::ErrorKind::Io && error.message().starts_with("cannot keep the peaks"),
         "{error}"

@@ -1,4 +1,4 @@
-//! Which rows belong together: device strings do not tell, because workers on several machines may have unlike devices of one name.
+//! Which rows are of one device model. Device strings do not tell: workers on several machines may have unlike devices of one name.
 
 use crate::peak::Subject;
 use crate::row::Row;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How much of the output is kept.
+/// How much of the output is tail.
 const CAPACITY: usize = 16 << 10;
 
 /// The last bytes of an output, which is read to its end whatever its length.
@@ -26,10 +26,10 @@ impl Tail {
     }
 
     fn push(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(bytes);
-        let surplus = kept.len().saturating_sub(CAPACITY);
-        kept.drain(..surplus);
+        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend(bytes);
+        let surplus = tail.len().saturating_sub(CAPACITY);
+        tail.drain(..surplus);
     }
 
     /// Forgets what was read so far.
@@ -37,10 +37,10 @@ impl Tail {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// What was kept, as text.
+    /// The retained output as text.
     pub(super) fn text(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: Vec<u8> = kept.iter().copied().collect();
+        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = tail.iter().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }

@@ -74,7 +74,7 @@ impl WorkerProcess {
     ) -> io::Result<Self> {
         let output = Tail::default();
         let (ended, output_end) = mpsc::channel();
-        let (replies, errors, kept) = (child.stdout.take(), child.stderr.take(), output.clone());
+        let (replies, errors, tail) = (child.stdout.take(), child.stderr.take(), output.clone());
         let requests = child.stdin.take();
         let (is_launched, candidates) = (options.launch.is_some(), 0);
         let (inner, is_ready) = (None, false);
@@ -85,7 +85,7 @@ impl WorkerProcess {
         reader.spawn(move || read_replies(replies, number, &events))?;
         let reader = std::thread::Builder::new().name("worker output".to_owned());
         reader.spawn(move || {
-            errors.into_iter().for_each(|errors| kept.read(errors));
+            errors.into_iter().for_each(|errors| tail.read(errors));
             // The worker may have been given up.
             let _ = ended.send(());
         })?;

@@ -30,7 +30,7 @@ pub use counters::{CounterValue, Energy};
 pub use counts::{Counts, ImageUsage, StackUsage};
 pub use fusion::{ChainRun, FusedKernel, Fusion, TensorCheck};
 pub use noise::{Defect, DeviceNoise, HostNoise, Noise, OtherProcess};
-pub use outcome::{Outcome, Phase, Status, error_text, headline};
+pub use outcome::{Outcome, Phase, Status, error_text, headline, printable};
 pub use placement::{ArgumentPlacement, ArgumentTransfer};
 pub use resource_usage::{Occupancy, ResourceUsage};
 pub use roofline::{ComputeRoof, Limit, MemoryRoof, Roofline, Unit};
@@ -59,7 +59,7 @@ pub struct Row {
     pub settings: EffectiveSettings,
     /// The status.
     pub status: Status,
-    /// Why it is not right.
+    /// Why it is not [`Status::Right`].
     pub reason: Option<String>,
     /// The kind of the error, if there was one.
     pub error_kind: Option<String>,
@@ -85,7 +85,7 @@ pub struct Row {
     /// Of a chain, which was measured fused: what it is one by one, and what was fused; `None` for a single kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fusion: Option<Box<Fusion>>,
-    /// How close it comes to the limits of its device; `None` without a cost or without kept peaks.
+    /// How close it comes to the limits of its device; `None` without a cost or saved peaks.
     #[serde(default)]
     pub roofline: Option<Roofline>,
     /// Counters per call, in the order in which they were asked for; empty if none was, or nothing was timed.
@@ -236,7 +236,7 @@ impl Row {
         Self { reason: validation::reason(ran), ..row }
     }
 
-    /// A row of what ran, and whose outputs were compared, or not.
+    /// A row of a kernel that ran; its status follows from the comparison of its outputs.
     fn compared(spec: &Spec, settings: &Settings, device: &str, validation: Option<Validation>) -> Self {
         let outcome = match &validation {
             Some(Validation::Failed(mismatch)) => Outcome::WrongResult(mismatch.clone()),
@@ -255,7 +255,7 @@ impl Row {
         self.measurement.is_some() || self.counts.is_some()
     }
 
-    /// Whether a device string means its device. A target without an index means the first device.
+    /// Whether this device string names its device. A target without an index means the first device.
     #[must_use]
     pub fn is_on(&self, device: &str) -> bool {
         self.device == device || self.device.strip_suffix(":0") == Some(device)

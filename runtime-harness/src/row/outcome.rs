@@ -194,9 +194,13 @@ pub fn error_text(error: &Error) -> String {
 pub fn headline(text: &str) -> String {
     let is_error = |line: &&str| line.contains(": error:") || line.contains(": fatal error:");
     let found = text.lines().find(is_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
-    // Control characters in compiler output or a file name could reprogram the terminal.
-    let clean = |c: char| if c.is_control() { ' ' } else { c };
-    found.unwrap_or_default().chars().map(clean).collect::<String>().trim().to_owned()
+    printable(found.unwrap_or_default()).trim().to_owned()
+}
+
+/// Text without control characters, which could reprogram the terminal.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn signal_name(signal: i32) -> String {

@@ -29,7 +29,7 @@ impl ResourceUsage {
     pub(crate) fn of(kernel: &Kernel, config: &LaunchConfig, local_bytes: u64) -> Self {
         let resident = config.geometry().and_then(|geometry| kernel.occupancy(geometry, local_bytes).ok());
         let occupancy = resident.map(|resident| Occupancy { resident, fraction: resident.fraction() });
-        // What a launch needs to know is no resource.
+        // These fields describe launches, not resources.
         let kernel = KernelInfo { group_size: None, params: None, ..kernel.info().clone() };
         Self { kernel, occupancy }
     }

@@ -163,10 +163,6 @@ impl<'a> Item<'a> {
         self.error(&format!("expected {what}, got {got}"))
     }
 
-    pub(super) fn is_list(&self) -> bool {
-        self.value.get_ref().is_array()
-    }
-
     pub(super) fn is_table(&self) -> bool {
         self.value.get_ref().is_table()
     }
@@ -277,6 +273,11 @@ impl<'a> Item<'a> {
             true => Ok(value),
             false => Err(self.error(&format!("must be a finite number of at least {least}, got {value}"))),
         }
+    }
+
+    /// The items of a list, or the value itself.
+    pub(super) fn one_or_more(&self) -> Vec<Self> {
+        if self.value.get_ref().is_array() { self.list().unwrap_or_default() } else { vec![*self] }
     }
 
     pub(super) fn list(&self) -> Result<Vec<Self>> {

@@ -37,7 +37,7 @@ pub(crate) fn evaluate(text: &str, names: &Symbols) -> Result<f64, String> {
     if text.len() > MAX_CHARACTERS {
         return Err(format!("the expression is longer than {MAX_CHARACTERS} characters"));
     }
-    let mut parser = Parser { text, at: 0, depth: 0, names };
+    let mut parser = Parser { text, position: 0, depth: 0, names };
     let value = parser.disjunction()?;
     parser.skip_blanks();
     match parser.rest().chars().next() {
@@ -48,7 +48,7 @@ pub(crate) fn evaluate(text: &str, names: &Symbols) -> Result<f64, String> {
 
 struct Parser<'a> {
     text: &'a str,
-    at: usize,
+    position: usize,
     /// Parentheses that are open.
     depth: usize,
     names: &'a Symbols,
@@ -56,21 +56,21 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn rest(&self) -> &'a str {
-        &self.text[self.at..]
+        &self.text[self.position..]
     }
 
     fn fail(&self, message: &str) -> String {
-        format!("{message} at column {} of \"{}\"", self.at + 1, self.text)
+        format!("{message} at column {} of \"{}\"", self.position + 1, self.text)
     }
 
     fn skip_blanks(&mut self) {
-        self.at += self.rest().len() - self.rest().trim_start().len();
+        self.position += self.rest().len() - self.rest().trim_start().len();
     }
 
     fn accept(&mut self, symbol: char) -> bool {
         self.skip_blanks();
         let found = self.rest().starts_with(symbol);
-        self.at += if found { symbol.len_utf8() } else { 0 };
+        self.position += if found { symbol.len_utf8() } else { 0 };
         found
     }
 
@@ -86,7 +86,7 @@ impl<'a> Parser<'a> {
         self.skip_blanks();
         let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
         let found = self.rest().strip_prefix(word).is_some_and(|rest| !goes_on(rest));
-        self.at += if found { word.len() } else { 0 };
+        self.position += if found { word.len() } else { 0 };
         found
     }
 
@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
         else {
             return Ok(left);
         };
-        self.at += symbol.len();
+        self.position += symbol.len();
         let right = self.sum()?;
         Ok(truth(holds(&left, &right)))
     }
@@ -181,7 +181,7 @@ impl<'a> Parser<'a> {
         let digits = &rest[..end.unwrap_or(rest.len())];
         let value = digits.replace('_', "").parse();
         let value = value.map_err(|_| self.fail(&format!("\"{digits}\" is not a number")))?;
-        self.at += digits.len();
+        self.position += digits.len();
         Ok(value)
     }
 
@@ -190,12 +190,12 @@ impl<'a> Parser<'a> {
         let rest = self.rest();
         let end = rest.find(|next: char| !(next.is_ascii_alphanumeric() || next == '_'));
         let name = &rest[..end.unwrap_or(rest.len())];
-        self.at += name.len();
+        self.position += name.len();
         name
     }
 
     fn named(&mut self) -> Result<f64, String> {
-        let start = self.at;
+        let start = self.position;
         let name = self.name();
         if self.accept('(') {
             return self.function(name, start);
@@ -205,7 +205,7 @@ impl<'a> Parser<'a> {
             Symbol::Value(value) => Ok(*value),
             Symbol::Shape(extents, _) => {
                 if !self.accept('[') {
-                    self.at = start;
+                    self.position = start;
                     return Err(self.fail(&format!(
                         "{name} is a tensor: write {name}[0], len({name}) or bytes({name})"
                     )));
@@ -220,11 +220,11 @@ impl<'a> Parser<'a> {
     #[expect(clippy::cast_precision_loss, reason = "extents are far below 2^53")]
     fn extent(&mut self, name: &str, extents: &[usize]) -> Result<f64, String> {
         self.skip_blanks();
-        let start = self.at;
+        let start = self.position;
         let index = self.name();
         let extent = index.parse::<usize>().ok().and_then(|index| extents.get(index));
         extent.map(|&extent| extent as f64).ok_or_else(|| {
-            self.at = start;
+            self.position = start;
             self.fail(&format!("{name} has {} dimensions, there is no [{index}]", extents.len()))
         })
     }
@@ -237,13 +237,13 @@ impl<'a> Parser<'a> {
             return Ok(value);
         }
         self.skip_blanks();
-        let argument_start = self.at;
+        let argument_start = self.position;
         let name = self.name();
         let scale = match function {
             "len" => |_: usize| 1,
             "bytes" => |element_bytes: usize| element_bytes,
             _ => {
-                self.at = start;
+                self.position = start;
                 return Err(self.fail(&format!(
                     "unknown function \"{function}\"; {}",
                     did_you_mean(function, &["len", "bytes", "ceil"])
@@ -253,7 +253,7 @@ impl<'a> Parser<'a> {
         let value = match self.symbol(name, argument_start)? {
             Symbol::Shape(extents, bytes) => extents.iter().product::<usize>() as f64 * scale(*bytes) as f64,
             Symbol::Value(_) => {
-                self.at = argument_start;
+                self.position = argument_start;
                 return Err(self.fail(&format!("{function}() takes a tensor; \"{name}\" is not one")));
             }
         };
@@ -264,7 +264,7 @@ impl<'a> Parser<'a> {
     fn symbol(&mut self, name: &str, start: usize) -> Result<&'a Symbol, String> {
         self.names.get(name).ok_or_else(|| {
             let valid: Vec<_> = self.names.keys().map(String::as_str).collect();
-            self.at = start;
+            self.position = start;
             self.fail(&format!("unknown name \"{name}\"; {}", did_you_mean(name, &valid)))
         })
     }

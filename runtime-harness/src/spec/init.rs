@@ -32,7 +32,7 @@ pub enum Init {
 /// Half-open range of random values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Interval {
-    /// For a floating-point type, or both parts of a complex type.
+    /// For a floating-point type, or both components of a complex type.
     Float(f64, f64),
     /// For an integer type or bool.
     Integer(i128, i128),
@@ -53,17 +53,17 @@ impl Interval {
 impl Init {
     /// Fills `bytes` with elements of `dtype`. Files are loaded elsewhere.
     pub(crate) fn fill(&self, dtype: DType, bytes: &mut [u8]) {
-        let (part, parts) = component_of(dtype);
+        let (component, components) = component_of(dtype);
         match self {
             Self::Zeros => bytes.fill(0),
-            Self::Ones => each(part, bytes, |at| constant(part, u64::from(at % parts == 0))),
-            Self::Arange => each(part, bytes, |at| match at % parts {
-                0 => constant(part, (at / parts) as u64),
+            Self::Ones => each(component, bytes, |at| constant(component, u64::from(at % components == 0))),
+            Self::Arange => each(component, bytes, |at| match at % components {
+                0 => constant(component, (at / components) as u64),
                 _ => 0,
             }),
             Self::Random { seed, range } => {
                 let mut state = *seed;
-                each(part, bytes, |_| random(part, *range, next(&mut state)));
+                each(component, bytes, |_| random(component, *range, next(&mut state)));
             }
             Self::File(_) | Self::Stored(..) => {}
         }
@@ -138,11 +138,11 @@ pub(crate) fn check_range(dtype: DType, range: Interval) -> Result<(), String> {
 
 /// Checks that both bounds are finite and distinct in the type.
 fn check_float_range(dtype: DType, low: f64, high: f64) -> Result<(), String> {
-    let part = component_of(dtype).0;
-    let rounded = |value: f64| decode_float(part, encode_float(part, value));
+    let component = component_of(dtype).0;
+    let rounded = |value: f64| decode_float(component, encode_float(component, value));
     match [low, high].into_iter().find(|end| !rounded(*end).is_finite()) {
         Some(end) => {
-            Err(format!("{end:e} does not fit {dtype}, whose largest number is {:e}", largest(part)))
+            Err(format!("{end:e} does not fit {dtype}, whose largest number is {:e}", largest(component)))
         }
         None if !(high - low).is_finite() => Err(format!("[{low:e}, {high:e}) is wider than 1.8e308")),
         None if rounded(low) >= rounded(high) => {
@@ -163,12 +163,8 @@ fn largest(dtype: DType) -> f64 {
 }
 
 /// The type and the number of an element's components.
-const fn component_of(dtype: DType) -> (DType, usize) {
-    match dtype {
-        DType::COMPLEX64 => (DType::F32, 2),
-        DType::COMPLEX128 => (DType::F64, 2),
-        other => (other, 1),
-    }
+fn component_of(dtype: DType) -> (DType, usize) {
+    dtype.complex_part().map_or((dtype, 1), |component| (component, 2))
 }
 
 #[cfg(test)]

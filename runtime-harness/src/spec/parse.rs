@@ -185,8 +185,7 @@ fn code(section: &Section<'_>) -> Result<KernelSource> {
 fn options(item: &Item<'_>) -> Result<Options> {
     let mut options = Options::new();
     for entry in item.open_section("options")?.items() {
-        let values = if entry.is_list() { entry.list()? } else { vec![entry] };
-        for value in values {
+        for value in entry.one_or_more() {
             options.push(entry.key, value.option()?);
         }
     }
@@ -300,7 +299,7 @@ impl Launch<'_> {
 }
 
 fn extents(item: &Item<'_>, names: &Symbols, least: i128) -> Result<[u32; 3]> {
-    let items = if item.is_list() { item.list()? } else { vec![*item] };
+    let items = item.one_or_more();
     if !(1..=3).contains(&items.len()) {
         return Err(item.error(&format!("expected 1 to 3 dimensions, got {}", items.len())));
     }

@@ -20,7 +20,7 @@ impl Permutation {
     }
 
     /// The number at a position below the count.
-    pub(super) fn at(&self, position: u64) -> u64 {
+    pub(super) fn apply(&self, position: u64) -> u64 {
         let mut number = self.permute(position);
         while number >= self.count {
             number = self.permute(number);
@@ -49,20 +49,21 @@ mod tests {
     fn every_number_comes_once() {
         for count in [1, 2, 3, 5, 16, 100, 1000] {
             let permutation = Permutation::new(count, 7);
-            let numbers: BTreeSet<u64> = (0..count).map(|position| permutation.at(position)).collect();
+            let numbers: BTreeSet<u64> = (0..count).map(|position| permutation.apply(position)).collect();
             assert_eq!(numbers, (0..count).collect(), "{count}");
         }
         let largest = Permutation::new(1 << 63, 1);
-        assert!(largest.at(0) != largest.at(1) && largest.at(5) < 1 << 63);
+        assert!(largest.apply(0) != largest.apply(1) && largest.apply(5) < 1 << 63);
     }
 
     #[test]
     fn seeds_give_orders_that_differ_and_look_random() {
-        let first = |seed| (0..8).map(|at| Permutation::new(1000, seed).at(at)).collect::<Vec<_>>();
+        let first =
+            |seed| (0..8).map(|position| Permutation::new(1000, seed).apply(position)).collect::<Vec<_>>();
         assert_ne!(first(1), first(2));
         assert_eq!(first(1), first(1));
         let permutation = Permutation::new(1000, 3);
-        let low = (0..500).filter(|&at| permutation.at(at) < 500).count();
+        let low = (0..500).filter(|&position| permutation.apply(position) < 500).count();
         assert!((200..300).contains(&low), "{low} of the first half are small");
     }
 }

@@ -50,7 +50,7 @@ impl Choices {
     }
 
     /// The value at a position below the count.
-    pub(super) fn at(&self, position: u64) -> Choice {
+    pub(super) fn choice(&self, position: u64) -> Choice {
         match self {
             Self::List(list) => list[usize::try_from(position).unwrap_or(usize::MAX)].clone(),
             Self::Integers { first, step, .. } => {
@@ -113,18 +113,18 @@ impl Space {
     /// The names of what is varied, as in [`Overrides::parameters`].
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        self.at(0).overrides.parameters().into_keys().collect()
+        self.point(0).overrides.parameters().into_keys().collect()
     }
 
     /// The combination of this number, below [`Space::combinations`]. Parameters are in the order of their
     /// names; the last one varies fastest.
     #[must_use]
-    pub fn at(&self, index: u64) -> Point {
+    pub fn point(&self, index: u64) -> Point {
         let mut overrides = Overrides::default();
         let mut rest = index;
         for parameter in self.parameters.iter().rev() {
             let count = parameter.choices.count();
-            match parameter.choices.at(rest % count) {
+            match parameter.choices.choice(rest % count) {
                 Choice::Number(number) => overrides.values.insert(0, (parameter.name.clone(), number)),
                 Choice::Element(element) => overrides.element = Some(element),
                 Choice::Option(values) => overrides.options.insert(0, (parameter.name.clone(), values)),
@@ -165,7 +165,7 @@ impl Space {
                 self.combinations
             )));
         }
-        let points = (0..self.combinations).map(|index| self.at(index));
+        let points = (0..self.combinations).map(|index| self.point(index));
         let points: Vec<Point> = points.filter(|point| self.admits(point)).collect();
         match points.is_empty() {
             true => Err(self.unsatisfiable()),
@@ -180,7 +180,8 @@ impl Space {
     /// `InvalidArgument`, with file and line, if no combination that was tried satisfies the conditions.
     pub fn sample(&self, count: usize, seed: u64) -> Result<Vec<Point>> {
         let shuffled = Permutation::new(self.combinations, seed);
-        let tried = (0..self.combinations.min(MAX_TRIED)).map(|at| self.at(shuffled.at(at)));
+        let tried =
+            (0..self.combinations.min(MAX_TRIED)).map(|position| self.point(shuffled.apply(position)));
         let sample: Vec<Point> = tried.filter(|point| self.admits(point)).take(count).collect();
         match sample.is_empty() && count > 0 {
             true => Err(self.unsatisfiable()),
@@ -193,7 +194,8 @@ impl Space {
         let alone = self.conditions.iter().find(|condition| {
             let space = Self { conditions: vec![(*condition).clone()], ..self.clone() };
             let shuffled = Permutation::new(self.combinations, 0);
-            !(0..self.combinations.min(MAX_TRIED)).any(|at| space.admits(&space.at(shuffled.at(at))))
+            !(0..self.combinations.min(MAX_TRIED))
+                .any(|position| space.admits(&space.point(shuffled.apply(position))))
         });
         match alone {
             Some(condition) => Error::invalid(format!(

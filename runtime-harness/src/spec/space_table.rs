@@ -88,14 +88,13 @@ impl Known<'_> {
     }
 
     fn conditions(&self, item: &Item<'_>) -> Result<Vec<Condition>> {
-        let items = if item.is_list() { item.list()? } else { vec![*item] };
         let names = self.symbols();
         let condition = |item: &Item<'_>| {
             let text = item.text()?;
             evaluate(text, &names).map_err(|message| item.error(&message))?;
             Ok(Condition { text: text.to_owned(), location: item.location() })
         };
-        items.iter().map(condition).collect()
+        item.one_or_more().iter().map(condition).collect()
     }
 
     fn parameters(&self, item: &Item<'_>, table: &str) -> Result<Vec<(Parameter, Target)>> {
@@ -131,19 +130,20 @@ impl Known<'_> {
 
     /// The values of a scalar argument or a constant.
     fn numbers(&self, item: &Item<'_>) -> Result<Choices> {
-        let check =
-            |number: Number| self.check_number(item.key, number).map_err(|message| item.error(&message));
+        let check = |item: &Item<'_>, number: Number| {
+            self.check_number(item.key, number).map_err(|message| item.error(&message))
+        };
         if !item.is_table() {
             return list(item, |item| {
                 let number = item.number()?;
-                self.check_number(item.key, number).map_err(|message| item.error(&message))?;
+                check(item, number)?;
                 Ok(Choice::Number(number))
             });
         }
         let choices = range(item)?;
         for position in [0, choices.count() - 1] {
-            if let Choice::Number(number) = choices.at(position) {
-                check(number)?;
+            if let Choice::Number(number) = choices.choice(position) {
+                check(item, number)?;
             }
         }
         Ok(choices)
@@ -173,7 +173,7 @@ impl Known<'_> {
         if matches!(self.config, LaunchConfig::Range(_)) != (key == "grain") {
             return Err(item.error("`grain` is only valid with `range` in [launch], the others only without"));
         }
-        let items = if item.is_list() { item.list()? } else { vec![*item] };
+        let items = item.one_or_more();
         if !(1..=if key == "grain" { 1 } else { 3 }).contains(&items.len()) {
             return Err(item.error(&format!("expected 1 to 3 dimensions, got {}", items.len())));
         }
@@ -197,21 +197,16 @@ fn value_name<'a>((name, symbol): (&'a String, &Symbol)) -> Option<&'a str> {
 /// Alternatives for a load option: each is a value, or the list of its values.
 fn option(item: &Item<'_>) -> Result<Parameter> {
     let choices = list(item, |item| {
-        let values = if item.is_list() { item.list()? } else { vec![*item] };
-        values.iter().map(Item::option).collect::<Result<_>>().map(Choice::Option)
+        item.one_or_more().iter().map(Item::option).collect::<Result<_>>().map(Choice::Option)
     })?;
     Ok(Parameter { name: item.key.to_owned(), choices })
 }
 
 /// A list of different alternatives.
 fn list(item: &Item<'_>, read: impl Fn(&Item<'_>) -> Result<Choice>) -> Result<Choices> {
-    if !item.is_list() {
-        return Err(item.expected("a list"));
-    }
-    let items = item.list()?;
     let mut choices: Vec<Choice> = Vec::new();
-    for item in &items {
-        let choice = read(item)?;
+    for item in item.list()? {
+        let choice = read(&item)?;
         if choices.contains(&choice) {
             return Err(item.error("is listed twice"));
         }

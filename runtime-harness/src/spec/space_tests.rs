@@ -54,7 +54,7 @@ fn combinations_are_counted_and_numbered_in_order() {
     assert_eq!(space.combinations(), 12);
     let all: Vec<String> = space.all(12).unwrap().iter().map(values).collect();
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 12);
-    let indexed: Vec<String> = (0..12).map(|index| values(&space.at(index))).collect();
+    let indexed: Vec<String> = (0..12).map(|index| values(&space.point(index))).collect();
     assert_eq!(all, indexed);
     assert_eq!(space.names(), ["TILE", "element", "n"]);
 }
@@ -180,7 +180,7 @@ fn what_is_overridden_is_not_varied() {
 fn a_point_changes_the_kernel_and_its_launch() {
     let space =
         space("[tune]\nTILE = [16]\ngroups = [[\"n / TILE\", 2]]\noptions = { flags = [[]], fast = [true] }");
-    let spec = parse("", &space.at(0).overrides).unwrap();
+    let spec = parse("", &space.point(0).overrides).unwrap();
     let LaunchConfig::Groups(geometry) = spec.config else { panic!("{spec:?}") };
     assert_eq!((geometry.groups, geometry.group_size), ([4, 2, 1], [16, 1, 1]));
     assert_eq!(spec.kernel.options.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["fast"]);

@@ -1,4 +1,4 @@
-//! What a measurement depends on, in short.
+//! A hash of everything that a measurement depends on, apart from device and settings.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

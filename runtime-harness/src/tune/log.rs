@@ -28,7 +28,7 @@ struct Head {
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     fingerprint: String,
-    /// The program that measured it; the one that began the log, in logs from before this field.
+    /// The program that measured it. Older logs lack it: the program in the first line did.
     #[serde(default)]
     runtime: Option<Program>,
     row: Row,
@@ -148,7 +148,7 @@ impl Log {
         self.append(&Line { fingerprint: fingerprint.to_owned(), runtime, row: row.clone() })
     }
 
-    /// Writes a line at once, so that a process that is killed tears the last line only.
+    /// Writes a line in one call: if the process is killed, only the last line is incomplete.
     fn append(&mut self, line: &impl Serialize) -> Result<()> {
         let failed = |error: &dyn std::fmt::Display| {
             Error::new(ErrorKind::Io, format!("cannot write the log {}: {error}", self.path.display()))

@@ -8,7 +8,7 @@ use crate::compare::{CompareOptions, Estimate, Verdict};
 /// A bootstrap takes a millisecond: only so many candidates get the interval of their speed-up.
 const MAX_INTERVALS: usize = 200;
 
-/// The trials of a tuner in order: those of the last round by their median, those that were left behind in earlier rounds,
+/// The trials of a tuner in order: those of the last round by their median, those that were eliminated in earlier rounds,
 /// and those that did not run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {

@@ -55,7 +55,7 @@ impl Tuner {
         let stopper = &search.pool.stopper();
         let begun = (search.on_event)(Event::Begin { devices: &groups, evaluations, stopper });
         let complete = begun.is_continue() && search.run()?.is_continue();
-        // Rows that were not reached are no others.
+        // After an interruption, unused rows of the log may still belong to this search.
         if let Some(log) = search.log.as_ref().filter(|_| complete) {
             let (read, used) = log.usage();
             let _ = (search.on_event)(Event::Logged { read, used });

@@ -1,4 +1,4 @@
-//! A search while it runs: which candidate goes to which device, and what becomes of it.
+//! A running search: assigns candidates to devices, and records their results.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -20,7 +20,7 @@ use crate::row::{Outcome, Phase, Row};
 use crate::spec::{Overrides, Spec};
 use crate::worker::protocol::Reply;
 
-/// A search that runs.
+/// A running search.
 pub(super) struct Search<'a> {
     pub(super) tuner: &'a Tuner,
     pub(super) spec: Spec,
@@ -53,11 +53,11 @@ impl Search<'_> {
         }
         for batch in self.batches() {
             while self.begin_rounds(&batch) {
-                let places = batch.iter().flat_map(|&contest| {
+                let pairs = batch.iter().flat_map(|&contest| {
                     (0..self.contests[contest].devices.len()).map(move |device| (contest, device))
                 });
-                let places: Vec<(usize, usize)> = places.collect();
-                if self.evaluate(&places)?.is_break() {
+                let pairs: Vec<(usize, usize)> = pairs.collect();
+                if self.evaluate(&pairs)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
@@ -94,7 +94,7 @@ impl Search<'_> {
         infos(one).any(|one| infos(other).any(|other| may_share_chip(one, other)))
     }
 
-    /// Refuses devices that candidates cannot be spread over.
+    /// Rejects devices of unlike models, and devices that share a chip: candidates cannot be spread over them.
     fn check_spread(&self) -> Result<()> {
         let names = &self.contests[0].devices;
         let infos: Vec<&Value> =
@@ -119,9 +119,9 @@ impl Search<'_> {
     }
 
     /// Evaluates what is pending on these devices, all at the same time.
-    fn evaluate(&mut self, places: &[(usize, usize)]) -> Result<ControlFlow<()>> {
+    fn evaluate(&mut self, pairs: &[(usize, usize)]) -> Result<ControlFlow<()>> {
         loop {
-            for &(contest, device) in places {
+            for &(contest, device) in pairs {
                 while self.contests[contest].running[device].len() < self.tuner.pool.workers.max(1) {
                     let Some(entry) = self.contests[contest].next(device) else { break };
                     if self.start(contest, device, entry)?.is_break() {
@@ -129,7 +129,7 @@ impl Search<'_> {
                     }
                 }
             }
-            if places.iter().all(|&(contest, device)| self.contests[contest].running[device].is_empty()) {
+            if pairs.iter().all(|&(contest, device)| self.contests[contest].running[device].is_empty()) {
                 return Ok(ControlFlow::Continue(()));
             }
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -206,7 +206,7 @@ impl Search<'_> {
         if let Some(note) = reply.note() {
             return Ok((self.on_event)(Event::Note(&note)));
         }
-        let Some((contest, device)) = reply.id().and_then(|id| self.place(id)) else {
+        let Some((contest, device)) = reply.id().and_then(|id| self.find_running(id)) else {
             return Ok(ControlFlow::Continue(()));
         };
         match reply {
@@ -231,7 +231,7 @@ impl Search<'_> {
         }
     }
 
-    fn place(&self, request: u64) -> Option<(usize, usize)> {
+    fn find_running(&self, request: u64) -> Option<(usize, usize)> {
         let is_it = |running: &Vec<(u64, Entry)>| running.iter().any(|(id, _)| *id == request);
         let find = |(at, contest): (usize, &Contest)| Some((at, contest.running.iter().position(is_it)?));
         self.contests.iter().enumerate().find_map(find)

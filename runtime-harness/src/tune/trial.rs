@@ -18,7 +18,7 @@ pub struct Trial {
     pub row: Row,
 }
 
-/// What a trial is worth.
+/// How a trial counts in the ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialClass {
     /// It ran, and its outputs are right or were not checked.
@@ -32,7 +32,7 @@ pub enum TrialClass {
 }
 
 impl Trial {
-    /// What it is worth.
+    /// How it counts in the ranking.
     #[must_use]
     pub fn class(&self) -> TrialClass {
         let is_refused = |kind: &str| matches!(kind, "InvalidArgument" | "Unsupported" | "Unavailable");

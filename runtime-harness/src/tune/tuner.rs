@@ -1,4 +1,4 @@
-//! What is searched for, and what was found.
+//! The parameters and the results of a tuning run.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -139,12 +139,12 @@ fn phase_of(id: u64) -> impl Fn(Phase, &str) -> Reply {
 
 /// The device of the candidate: the one that is open, or another one in its place.
 fn open<'d>(
-    held: &'d mut Option<OpenDevice>,
+    cached: &'d mut Option<OpenDevice>,
     runtime: &Runtime,
     candidate: &Candidate,
 ) -> Result<&'d mut DeviceUnderTest> {
     let is_same = |open: &OpenDevice| open.name == candidate.device && open.options == candidate.options;
-    let open = match held.take() {
+    let open = match cached.take() {
         Some(open) if is_same(&open) => open,
         other => {
             drop(other);
@@ -156,15 +156,19 @@ fn open<'d>(
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument) => {
             Err(error.clone().in_operation(&format!("device {}", candidate.device)))
         }
-        _ => Ok(&mut held.insert(open).device),
+        _ => Ok(&mut cached.insert(open).device),
     }
 }
 
 /// The job of the spec: the one that is prepared, if nothing has changed, or another one in its place.
-fn prepare<'j>(held: &'j mut Option<PreparedJob>, spec: Spec, overrides: &Overrides) -> &'j mut PreparedJob {
+fn prepare<'j>(
+    cached: &'j mut Option<PreparedJob>,
+    spec: Spec,
+    overrides: &Overrides,
+) -> &'j mut PreparedJob {
     let stamps = stamps(&spec);
     let is_same = |prepared: &PreparedJob| prepared.overrides == *overrides && prepared.stamps == stamps;
-    let prepared = match held.take() {
+    let prepared = match cached.take() {
         Some(prepared) if is_same(&prepared) => prepared,
         other => {
             let old = other.filter(|old| old.stamps == stamps).map(|old| (old.job, old.has_expected));
@@ -172,7 +176,7 @@ fn prepare<'j>(held: &'j mut Option<PreparedJob>, spec: Spec, overrides: &Overri
             PreparedJob { overrides: overrides.clone(), stamps, job, has_expected }
         }
     };
-    held.insert(prepared)
+    cached.insert(prepared)
 }
 
 impl PreparedJob {

@@ -44,7 +44,7 @@ pub fn supervise(mut inner: Command) -> Result<()> {
     let child = spawn_program(&mut inner)?;
     let mut tree = Tree { inner: child.id().cast_signed(), ended: None };
     tree.watch(&signals);
-    // What ends because this process was told to end has not ended by itself.
+    // If this process was told to end, the inner one has not ended by itself.
     let ended = tree.ended.filter(|_| !signals.is_terminated());
     let left = tree.kill();
     drop(folder);

@@ -1,8 +1,8 @@
 //! The manifest of a package: what is in it. `docs/packages.md` documents every field.
 
 mod file_name;
-mod kernel_facts;
 mod options;
+mod resources;
 
 use std::collections::HashSet;
 
@@ -74,10 +74,10 @@ pub struct PackagedCode {
     #[serde(default, with = "options", skip_serializing_if = "Options::is_empty")]
     pub compiled_with: Options,
     /// The entry points of the portable code that it was compiled from.
-    #[serde(default, with = "kernel_facts::lowered", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lowered: Option<Vec<LoweredKernel>>,
     /// What the compiler reports of each entry point of the native code.
-    #[serde(default, with = "kernel_facts::infos", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, with = "resources", skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<(String, KernelInfo)>,
     /// The compiler's messages.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -99,7 +99,6 @@ pub struct Fallback {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CodeFile {
     /// The format of the code.
-    #[serde(with = "options::format")]
     pub format: CodeFormat,
     /// Name in the archive.
     #[serde(rename = "file")]

@@ -1,4 +1,4 @@
-//! Load options and formats in JSON: a list of `[key, value]`, in order, because a key may be repeated.
+//! Load options in JSON: a list of `[key, value]`, in order, because a key may be repeated.
 
 use runtime_core::{OptionValue, Options};
 use serde::de::Error as _;
@@ -39,25 +39,6 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
         options.push(&key, value);
     }
     Ok(options)
-}
-
-/// A code format as its name.
-pub(super) mod format {
-    use runtime_core::CodeFormat;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(in super::super) fn serialize<S: Serializer>(
-        format: &CodeFormat,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(format.as_str())
-    }
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<CodeFormat, D::Error> {
-        String::deserialize(deserializer).map(CodeFormat::from)
-    }
 }
 
 #[cfg(test)]

@@ -101,6 +101,30 @@ fn manifests_are_checked() {
 }
 
 #[test]
+fn kernels_that_no_lowering_makes_are_refused() {
+    let of = |change: &dyn Fn(&mut Value)| {
+        let parameter =
+            json!({ "kind": "tensor", "access": "read_write", "min_bytes": 4, "alignment_bytes": 16 });
+        let mut lowered = json!({ "name": "f", "symbol": "f", "params": [parameter], "group_size": [64, 1, 1],
+            "shared_bytes": 0, "tensor_sizes": true });
+        change(&mut lowered);
+        let mut code = file_entry("a", "null", b"noop");
+        code["target"] = json!("null:null");
+        code["lowered"] = json!([lowered]);
+        let manifest = manifest(&json!([{ "name": "k", "codes": [code] }]));
+        archive([("manifest.json", manifest.as_bytes()), ("a", b"noop")])
+    };
+    examine(of(&|_| {})).unwrap();
+    for alignment in [0, 3] {
+        let bytes = of(&|lowered| lowered["params"][0]["alignment_bytes"] = json!(alignment));
+        assert!(error(bytes).contains("an alignment is a power of two"), "{alignment}");
+    }
+    let coarse = json!({ "factor": 1, "min_groups": 8, "min_groups_x": 8 });
+    assert!(error(of(&|lowered| lowered["coarsening"] = coarse.clone())).contains("at least 2"));
+    assert!(error(of(&|lowered| lowered["params"][0]["dtype"] = json!("f33"))).contains("f33"));
+}
+
+#[test]
 fn a_large_manifest_is_refused_before_it_is_read() {
     let bomb = vec![b' '; 17 << 20];
     let bytes = archive([("manifest.json", bomb.as_slice())]);

@@ -5,9 +5,11 @@ mod smoke;
 
 use std::time::Instant;
 
-use crate::process::{Failure, Outcome, output};
+use crate::built;
+use crate::process::{Failure, Outcome};
 use crate::requirements;
 use crate::workspace::Workspace;
+use programs::Program;
 
 /// Makes tests that sample a sweep run all of it.
 const COMPLETE: &str = "--all";
@@ -25,11 +27,12 @@ pub(crate) fn run_tests(arguments: &[String]) -> Outcome {
     let started = Instant::now();
     // Without benchmarks, which no test runs. Libraries, too, since a test program does not build those of another package.
     let build = ["build", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--examples"];
-    let messages = output(workspace.cargo(&build).args(["--message-format", "json-render-diagnostics"]))?;
-    let built = started.elapsed();
+    let executables = built::executables(&mut workspace.cargo(&build))?;
+    let build_time = started.elapsed();
     let steps = smoke::run(&workspace);
     println!("\n{}", smoke::summary(&steps));
-    let mut programs = programs::of_messages(&messages)?;
+    let tests = executables.into_iter().filter(|executable| executable.is_test);
+    let mut programs: Vec<Program> = tests.map(Program::from).collect();
     programs.push(programs::documentation(&workspace));
     if is_complete {
         programs.iter_mut().for_each(|program| program.set_variable(COMPLETE_VARIABLE, "1"));
@@ -37,7 +40,11 @@ pub(crate) fn run_tests(arguments: &[String]) -> Outcome {
     let results = programs::run_all(programs, &workspace.scratch("test-output"))?;
     let failed_steps = steps.iter().filter(|step| step.outcome.is_err()).count();
     println!("\n{}", programs::report(&results));
-    println!("built in {} s, tested in {} s", built.as_secs(), (started.elapsed() - built).as_secs());
+    println!(
+        "built in {} s, tested in {} s",
+        build_time.as_secs(),
+        (started.elapsed() - build_time).as_secs()
+    );
     let (passed, failed, skipped) = programs::totals(&results);
     let (passed, failed) = (passed + steps.len() - failed_steps, failed + failed_steps);
     println!("\n{passed} passed, {failed} failed, {skipped} skipped");

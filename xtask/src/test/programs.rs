@@ -8,8 +8,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
+use crate::built::Executable;
 use crate::process::{Failure, Outcome};
 use crate::workspace::Workspace;
 
@@ -59,31 +58,15 @@ impl Program {
     }
 }
 
-/// The test programs that cargo's messages report as built.
-pub(super) fn of_messages(messages: &str) -> Outcome<Vec<Program>> {
-    let mut programs = Vec::new();
-    for line in messages.lines() {
-        let message = serde_json::from_str(line)
-            .map_err(|error| Failure::new(format!("a message of cargo is no JSON: {error}")))?;
-        programs.extend(of_message(&message));
+impl From<Executable> for Program {
+    fn from(built: Executable) -> Self {
+        let package = built.folder.file_name().unwrap_or_default().to_string_lossy();
+        let what = if built.kind == "test" { "" } else { "unit tests of " };
+        let mut command = Command::new(built.path);
+        // As cargo sets them.
+        command.current_dir(&built.folder).env("CARGO_MANIFEST_DIR", &built.folder);
+        Self { name: format!("{package} {what}{}", built.name), command }
     }
-    Ok(programs)
-}
-
-fn of_message(message: &Value) -> Option<Program> {
-    let executable = message["executable"].as_str()?;
-    if message["profile"]["test"] != true {
-        return None;
-    }
-    let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
-    let kind = message["target"]["kind"][0].as_str()?;
-    let mut name = folder.file_name()?.to_string_lossy().into_owned();
-    name.push_str(if kind == "test" { " " } else { " unit tests of " });
-    name.push_str(message["target"]["name"].as_str()?);
-    let mut command = Command::new(executable);
-    // As cargo sets them.
-    command.current_dir(folder).env("CARGO_MANIFEST_DIR", folder);
-    Some(Program { name, command })
 }
 
 /// The tests in documentation. Cargo builds and runs them.
@@ -249,15 +232,13 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_read_from_cargos_messages() {
-        let message = |test: bool, kind: &str| {
-            serde_json::json!({"manifest_path": "/w/runtime-core/Cargo.toml", "executable": "/t/disks-0f",
-                "profile": {"test": test}, "target": {"kind": [kind], "name": "disks"}})
+    fn programs_are_named_by_package_and_target() {
+        let name = |kind: &str| {
+            let (path, folder) = (PathBuf::from("/t/disks-0f"), PathBuf::from("/w/runtime-core"));
+            let (kind, name) = (kind.to_owned(), "disks".to_owned());
+            Program::from(Executable { path, folder, kind, name, is_test: true }).name
         };
-        let name = |message: &Value| of_message(message).map(|program| program.name);
-        assert_eq!(name(&message(true, "test")).as_deref(), Some("runtime-core disks"));
-        assert_eq!(name(&message(true, "lib")).as_deref(), Some("runtime-core unit tests of disks"));
-        assert_eq!(name(&message(false, "bin")), None);
-        assert!(of_messages("no JSON").is_err());
+        assert_eq!(name("test"), "runtime-core disks");
+        assert_eq!(name("lib"), "runtime-core unit tests of disks");
     }
 }

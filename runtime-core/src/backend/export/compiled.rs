@@ -1,8 +1,7 @@
 //! Shims for compiling without loading, and compiled code in C form.
 
-use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param, write_struct};
+use super::ffi::{abi_mismatch, answer, answer_struct, into_handle, release};
 use super::module::{raw_info, raw_params, source};
-use super::panic::{catch_panic, guard};
 use super::{Backend, Shims};
 use crate::abi::{self, Handle, ModuleSource, Property, Status, Str};
 use crate::backend::Device;
@@ -59,11 +58,7 @@ impl<B: Backend> Shims<B> {
         capacity: usize,
         bytes: *mut usize,
     ) -> Status {
-        guard("compiler_identity", || {
-            // SAFETY: core passes a live device of this backend.
-            let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: core passes a writable output pointer.
-            let bytes = unsafe { out_param(bytes) }?;
+        let ask = |device: &B::Device| {
             let mut options = Options::new();
             // SAFETY: core passes a structure that states its size; it is readable during the call.
             let code = unsafe { source(code, &mut options) }?;
@@ -76,9 +71,10 @@ impl<B: Backend> Shims<B> {
                 // SAFETY: core passes a buffer of `capacity` bytes, which overlaps nothing of ours.
                 unsafe { std::ptr::copy_nonoverlapping(identity.as_ptr(), buffer, stored) };
             }
-            bytes.write(identity.len());
-            Ok(())
-        })
+            Ok(identity.len())
+        };
+        // SAFETY: core passes a live device of this backend, and a writable output pointer.
+        unsafe { answer("compiler_identity", device, bytes, ask) }
     }
 
     pub(super) unsafe extern "C" fn compile(
@@ -86,51 +82,39 @@ impl<B: Backend> Shims<B> {
         code: *const ModuleSource,
         handle: *mut Handle,
     ) -> Status {
-        guard("compile", || {
-            // SAFETY: core passes a live device of this backend.
-            let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: core passes a writable output pointer.
-            let handle = unsafe { out_param(handle) }?;
+        let compile = |device: &B::Device| {
             let mut options = Options::new();
             // SAFETY: core passes a structure that states its size; it is readable during the call.
             let code = unsafe { source(code, &mut options) }?;
-            handle.write(into_handle(Compiled::new(device.compile(&code)?)));
-            Ok(())
-        })
+            Ok(into_handle(Compiled::new(device.compile(&code)?)))
+        };
+        // SAFETY: core passes a live device of this backend, and a writable output pointer.
+        unsafe { answer("compile", device, handle, compile) }
     }
 
     pub(super) unsafe extern "C" fn compiled_code(compiled: Handle, out: *mut abi::CompiledCode) -> Status {
-        guard("compiled_code", || {
-            // SAFETY: core passes code that `compile` or `compile_for` created.
-            let compiled = unsafe { borrow::<Compiled>(compiled) }?;
-            // SAFETY: core passes a structure that states its size.
-            unsafe { write_struct(out, compiled.raw()) }
-        })
+        let ask = |compiled: &Compiled| Ok(compiled.raw());
+        // SAFETY: core passes code that `compile` or `compile_for` created, and a structure that states its size.
+        unsafe { answer_struct("compiled_code", compiled, out, ask) }
     }
 
     pub(super) unsafe extern "C" fn release_compiled(compiled: Handle) {
-        // The hook logs a panic in `drop`; there is no status to return it in.
-        let _ = catch_panic("release_compiled", || {
-            // SAFETY: core passes each compiled code exactly once.
-            drop(unsafe { from_handle::<Compiled>(compiled) });
-        });
+        // SAFETY: core passes each compiled code exactly once.
+        unsafe { release::<Compiled>("release_compiled", compiled) }
     }
 
-    pub(super) unsafe extern "C" fn fits(device: Handle, code: *const ModuleSource, out: *mut u32) -> Status {
-        guard("fits", || {
-            // SAFETY: core passes a live device of this backend.
-            let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: core passes a writable output pointer.
-            let out = unsafe { out_param(out) }?;
+    pub(super) unsafe extern "C" fn fits(device: Handle, code: *const ModuleSource, fit: *mut u32) -> Status {
+        let ask = |device: &B::Device| {
             let mut options = Options::new();
             // SAFETY: core passes a structure that states its size; it is readable during the call.
             let code = unsafe { source(code, &mut options) }?;
-            out.write(match device.fits(&code)? {
+            Ok(match device.fits(&code)? {
                 Fit::Optimal => abi::FITS_OPTIMALLY,
                 Fit::Recompile => abi::FITS_RECOMPILE,
                 Fit::Unsupported => abi::FITS_NOT,
-            });
-            Ok(())
-        })
+            })
+        };
+        // SAFETY: core passes a live device of this backend, and a writable output pointer.
+        unsafe { answer("fits", device, fit, ask) }
     }
 }

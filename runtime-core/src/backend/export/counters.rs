@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param, write_struct};
-use super::panic::{catch_panic, guard};
+use super::ffi::{abi_mismatch, answer, answer_list, answer_struct, into_handle, out_param, release};
+use super::panic::guard;
 use super::{Backend, Shims};
 use crate::abi::{self, CounterTable, Handle, Status, Str};
 use crate::backend::{CounterSet, Device};
@@ -81,22 +81,16 @@ impl<B: Backend> Shims<B> {
         list: *mut *const abi::Counter,
         count: *mut usize,
     ) -> Status {
-        guard("list_counters", || {
-            // SAFETY: core passes a live device of this backend.
-            let opened = unsafe { borrow::<OpenedDevice<B::Device>>(device) }?;
-            // SAFETY: core passes a writable output pointer.
-            let list = unsafe { out_param(list) }?;
-            // SAFETY: core passes a writable output pointer.
-            let count = unsafe { out_param(count) }?;
+        let ask = |opened: &OpenedDevice<B::Device>| {
             let mut counters = opened.counters.lock().unwrap_or_else(PoisonError::into_inner);
             let counters = match &mut *counters {
                 Some(listed) => listed,
                 none => none.insert(CounterList::new(opened.device.counters()?)),
             };
-            list.write(counters.raw.as_ptr());
-            count.write(counters.raw.len());
-            Ok(())
-        })
+            Ok((counters.raw.as_ptr(), counters.raw.len()))
+        };
+        // SAFETY: core passes a live device of this backend, and writable output pointers.
+        unsafe { answer_list("list_counters", device, (list, count), ask) }
     }
 
     unsafe extern "C" fn open_counters(
@@ -105,34 +99,29 @@ impl<B: Backend> Shims<B> {
         count: usize,
         handle: *mut Handle,
     ) -> Status {
-        guard("open_counters", || {
-            // SAFETY: core passes a live device of this backend.
-            let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: core passes a writable output pointer.
-            let handle = unsafe { out_param(handle) }?;
+        let open = |device: &B::Device| {
             // SAFETY: core passes `count` names, valid during the call.
             let names = unsafe { convert::borrow_slice("names", names, count, abi::MAX_COUNTERS) }?;
             // SAFETY: as above.
             let names: Result<Vec<_>> =
                 names.iter().map(|&name| unsafe { convert::borrow_str("names[]", name) }).collect();
-            handle.write(into_handle(OpenedSet::new(device.open_counters(&names?)?)));
-            Ok(())
-        })
+            Ok(into_handle(OpenedSet::new(device.open_counters(&names?)?)))
+        };
+        // SAFETY: core passes a live device of this backend, and a writable output pointer.
+        unsafe { answer("open_counters", device, handle, open) }
     }
 
     unsafe extern "C" fn counter_info(set: Handle, info: *mut abi::CounterSetInfo) -> Status {
-        guard("counter_info", || {
-            // SAFETY: core passes a live set of this backend.
-            let set = unsafe { borrow::<OpenedSet>(set) }?;
-            let raw = abi::CounterSetInfo {
+        let ask = |set: &OpenedSet| {
+            Ok(abi::CounterSetInfo {
                 struct_size: end_of!(abi::CounterSetInfo, reason_count),
                 passes: set.passes,
                 unavailable_reasons: set.raw_reasons.as_ptr(),
                 reason_count: set.raw_reasons.len(),
-            };
-            // SAFETY: core passes a structure that states its size.
-            unsafe { write_struct(info, raw) }
-        })
+            })
+        };
+        // SAFETY: core passes a live set of this backend, and a structure that states its size.
+        unsafe { answer_struct("counter_info", set, info, ask) }
     }
 
     unsafe extern "C" fn begin_counters(set: Handle, pass: u32) -> Status {
@@ -176,11 +165,8 @@ impl<B: Backend> Shims<B> {
     }
 
     unsafe extern "C" fn close_counters(set: Handle) {
-        // The hook logs a panic in `drop`; there is no status to return it in.
-        let _ = catch_panic("close_counters", || {
-            // SAFETY: core passes each set that `open` created exactly once.
-            drop(unsafe { from_handle::<OpenedSet>(set) });
-        });
+        // SAFETY: core passes each set that `open` created exactly once.
+        unsafe { release::<OpenedSet>("close_counters", set) }
     }
 }
 

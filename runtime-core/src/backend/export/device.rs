@@ -3,7 +3,8 @@
 use std::ffi::c_void;
 
 use super::counters::OpenedDevice;
-use super::ffi::{borrow, byte_len, from_handle, into_handle, out_param, read_struct, write_struct};
+use super::ffi::{answer, answer_struct, borrow, byte_len, from_handle, into_handle, out_param};
+use super::ffi::{read_struct, release, write_struct};
 use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, QueueOf, Shims};
 use crate::abi::{self, AllocateRequest, Allocation, DeviceTable, Handle, MemoryTable, Status};
@@ -33,54 +34,40 @@ impl<B: Backend> Shims<B> {
     };
 
     unsafe extern "C" fn close_device(device: Handle) {
-        // The hook logs a panic in `drop`; there is no status to return it in.
-        let _ = catch_panic("close_device", || {
-            // SAFETY: core passes each device that `open_device` created exactly once.
-            drop(unsafe { from_handle::<OpenedDevice<B::Device>>(device) });
-        });
+        // SAFETY: core passes each device that `open_device` created exactly once.
+        unsafe { release::<OpenedDevice<B::Device>>("close_device", device) }
     }
 
     unsafe extern "C" fn memory_usage(device: Handle, space: u32, usage: *mut abi::MemoryUsage) -> Status {
-        guard("memory_usage", || {
-            // SAFETY: core passes a live device of this backend.
-            let MemoryUsage { free_bytes, total_bytes } =
-                unsafe { borrow::<B::Device>(device) }?.memory_usage(space)?;
+        let ask = |device: &B::Device| {
+            let MemoryUsage { free_bytes, total_bytes } = device.memory_usage(space)?;
             let struct_size = end_of!(abi::MemoryUsage, total_bytes);
-            let raw = abi::MemoryUsage { struct_size, reserved: 0, free_bytes, total_bytes };
-            // SAFETY: core passes a structure that states its size.
-            unsafe { write_struct(usage, raw) }
-        })
+            Ok(abi::MemoryUsage { struct_size, reserved: 0, free_bytes, total_bytes })
+        };
+        // SAFETY: core passes a live device of this backend, and a structure that states its size.
+        unsafe { answer_struct("memory_usage", device, usage, ask) }
     }
 
-    unsafe extern "C" fn peer_access(device: Handle, other: Handle, answer: *mut u32) -> Status {
-        guard("peer_access", || {
+    unsafe extern "C" fn peer_access(device: Handle, other: Handle, access: *mut u32) -> Status {
+        let ask = |device: &B::Device| {
             // SAFETY: core passes a live device of this backend.
-            let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: as above.
             let other = unsafe { borrow::<B::Device>(other) }?;
-            // SAFETY: core passes a writable output pointer.
-            unsafe { out_param(answer) }?.write(u32::from(device.peer_access(other)?));
-            Ok(())
-        })
+            device.peer_access(other).map(u32::from)
+        };
+        // SAFETY: core passes a live device of this backend, and a writable output pointer.
+        unsafe { answer("peer_access", device, access, ask) }
     }
 
     unsafe extern "C" fn telemetry(device: Handle, telemetry: *mut abi::Telemetry) -> Status {
-        guard("telemetry", || {
-            // SAFETY: core passes a live device of this backend.
-            let raw = raw_telemetry(unsafe { borrow::<B::Device>(device) }?.telemetry()?);
-            // SAFETY: core passes a structure that states its size.
-            unsafe { write_struct(telemetry, raw) }
-        })
+        let ask = |device: &B::Device| device.telemetry().map(raw_telemetry);
+        // SAFETY: core passes a live device of this backend, and a structure that states its size.
+        unsafe { answer_struct("telemetry", device, telemetry, ask) }
     }
 
     unsafe extern "C" fn throttle_reasons(device: Handle, reasons: *mut u64) -> Status {
-        guard("throttle_reasons", || {
-            // SAFETY: core passes a live device of this backend.
-            let found = unsafe { borrow::<B::Device>(device) }?.throttle_reasons()?;
-            // SAFETY: core passes a writable output pointer.
-            unsafe { out_param(reasons) }?.write(found.0);
-            Ok(())
-        })
+        let ask = |device: &B::Device| device.throttle_reasons().map(|reasons| reasons.0);
+        // SAFETY: core passes a live device of this backend, and a writable output pointer.
+        unsafe { answer("throttle_reasons", device, reasons, ask) }
     }
 
     unsafe extern "C" fn processes(device: Handle, ids: *mut u32, capacity: u32, count: *mut u32) -> Status {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::ffi::{abi_mismatch, borrow, byte_len, out_param, read_struct, write_struct};
+use super::ffi::{abi_mismatch, answer, answer_struct, borrow, byte_len, read_struct};
 use super::module::source;
 use super::panic::guard;
 use super::{Backend, Shims};
@@ -54,13 +54,9 @@ impl<B: Backend> Shims<B> {
         deadline_ns: u64,
         report: *mut abi::RunReport,
     ) -> Status {
-        guard("run", || {
-            // SAFETY: core passes a live device of this backend.
-            let device = unsafe { borrow::<B::Device>(device) }?;
-            let run = device.run(Duration::from_nanos(deadline_ns))?;
-            // SAFETY: core passes a structure that states its size.
-            unsafe { write_struct(report, raw_report(&run)) }
-        })
+        let run = |device: &B::Device| device.run(Duration::from_nanos(deadline_ns)).map(raw_report);
+        // SAFETY: core passes a live device of this backend, and a structure that states its size.
+        unsafe { answer_struct("run", device, report, run) }
     }
 
     unsafe extern "C" fn read_flashed(
@@ -87,28 +83,22 @@ impl<B: Backend> Shims<B> {
         capacity: usize,
         bytes: *mut usize,
     ) -> Status {
-        guard("inspect", || {
-            // SAFETY: core passes a live device of this backend.
-            let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: core passes a writable output pointer.
-            let bytes = unsafe { out_param(bytes) }?;
+        let ask = |device: &B::Device| {
             // SAFETY: core passes `capacity` initialised bytes for exclusive use.
             let buffer = unsafe { destination(buffer, capacity) }?;
             match what {
-                abi::INSPECT_MEMORY => {
-                    device.read_memory(address, buffer)?;
-                    bytes.write(capacity);
-                }
+                abi::INSPECT_MEMORY => device.read_memory(address, buffer).map(|()| capacity),
                 abi::INSPECT_REGISTERS => {
                     let text = register_lines(&device.registers()?);
                     let stored = capacity.min(text.len());
                     buffer[..stored].copy_from_slice(&text.as_bytes()[..stored]);
-                    bytes.write(text.len());
+                    Ok(text.len())
                 }
-                _ => return Err(Error::unsupported(format!("inspection {what} is not supported"))),
+                _ => Err(Error::unsupported(format!("inspection {what} is not supported"))),
             }
-            Ok(())
-        })
+        };
+        // SAFETY: core passes a live device of this backend, and a writable output pointer.
+        unsafe { answer("inspect", device, bytes, ask) }
     }
 }
 
@@ -128,7 +118,7 @@ fn register_lines(registers: &[Register]) -> String {
     registers.iter().map(|register| format!("{} {:#x}\n", register.name, register.value)).collect()
 }
 
-fn raw_report(run: &RunReport) -> abi::RunReport {
+fn raw_report(run: RunReport) -> abi::RunReport {
     let image = run.image.unwrap_or_default();
     abi::RunReport {
         struct_size: end_of!(abi::RunReport, zeroed_bytes),

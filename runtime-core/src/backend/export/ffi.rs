@@ -3,7 +3,8 @@
 
 use std::mem::MaybeUninit;
 
-use crate::abi::{self, Handle};
+use super::panic::{catch_panic, guard};
+use crate::abi::{self, Handle, Status};
 use crate::plugin::negotiate::copy_common_prefix;
 use crate::{Error, ErrorKind, Result};
 
@@ -53,6 +54,79 @@ pub(super) unsafe fn out_param<'a, T>(out: *mut T) -> Result<&'a mut MaybeUninit
     }
     // SAFETY: not null, aligned, and writable as the caller guarantees; uninitialised bytes are allowed.
     Ok(unsafe { &mut *out.cast::<MaybeUninit<T>>() })
+}
+
+/// A shim that asks the object behind a handle, and writes the answer.
+///
+/// # Safety
+/// As for [`borrow`] and [`out_param`].
+#[inline]
+pub(super) unsafe fn answer<T, A>(
+    slot: &'static str,
+    handle: Handle,
+    out: *mut A,
+    ask: impl FnOnce(&T) -> Result<A>,
+) -> Status {
+    guard(slot, || {
+        // SAFETY: guaranteed by the caller.
+        let object = unsafe { borrow::<T>(handle) }?;
+        // SAFETY: guaranteed by the caller.
+        let out = unsafe { out_param(out) }?;
+        out.write(ask(object)?);
+        Ok(())
+    })
+}
+
+/// As [`answer`], with a list that the object lends.
+///
+/// # Safety
+/// As for [`answer`].
+pub(super) unsafe fn answer_list<T, E>(
+    slot: &'static str,
+    handle: Handle,
+    (list, count): (*mut *const E, *mut usize),
+    ask: impl FnOnce(&T) -> Result<(*const E, usize)>,
+) -> Status {
+    guard(slot, || {
+        // SAFETY: guaranteed by the caller.
+        let object = unsafe { borrow::<T>(handle) }?;
+        // SAFETY: guaranteed by the caller.
+        let list = unsafe { out_param(list) }?;
+        // SAFETY: guaranteed by the caller.
+        let count = unsafe { out_param(count) }?;
+        let (first, len) = ask(object)?;
+        list.write(first);
+        count.write(len);
+        Ok(())
+    })
+}
+
+/// As [`answer`], with a structure that may have fewer fields at the receiver.
+///
+/// # Safety
+/// As for [`borrow`] and [`write_struct`].
+pub(super) unsafe fn answer_struct<T, A: SizedStruct>(
+    slot: &'static str,
+    handle: Handle,
+    out: *mut A,
+    ask: impl FnOnce(&T) -> Result<A>,
+) -> Status {
+    guard(slot, || {
+        // SAFETY: guaranteed by the caller.
+        let answer = ask(unsafe { borrow::<T>(handle) }?)?;
+        // SAFETY: guaranteed by the caller.
+        unsafe { write_struct(out, answer) }
+    })
+}
+
+/// A shim that drops the object behind a handle.
+///
+/// # Safety
+/// As for [`from_handle`].
+pub(super) unsafe fn release<T>(slot: &'static str, handle: Handle) {
+    // The hook logs a panic in `drop`; there is no status to return it in.
+    // SAFETY: guaranteed by the caller.
+    let _ = catch_panic(slot, || drop(unsafe { from_handle::<T>(handle) }));
 }
 
 /// A C structure that begins with `struct_size: u32`.

@@ -1,9 +1,9 @@
 //! Shims for native graphs.
 
-use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param, read_struct};
+use super::ffi::{abi_mismatch, answer, borrow, into_handle, read_struct, release};
 use super::module::kernel;
 use super::module::launch;
-use super::panic::{catch_panic, guard};
+use super::panic::guard;
 use super::{Backend, BufferOf, GraphOf, KernelOf, Shims};
 use crate::abi::{self, GraphTable, Handle, Status};
 use crate::backend::{Device, FillPattern, Graph, GraphNode, GraphWork};
@@ -26,11 +26,7 @@ impl<B: Backend> Shims<B> {
         count: usize,
         handle: *mut Handle,
     ) -> Status {
-        guard("instantiate", || {
-            // SAFETY: core passes a live device of this backend.
-            let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: core passes a writable output pointer.
-            let handle = unsafe { out_param(handle) }?;
+        let instantiate = |device: &B::Device| {
             // SAFETY: core passes `count` nodes, valid during the call.
             let nodes = unsafe { convert::borrow_slice("nodes", nodes, count, usize::MAX) }?;
             let raw: Result<Vec<abi::GraphNode>> = nodes
@@ -41,9 +37,10 @@ impl<B: Backend> Shims<B> {
             let raw = raw?;
             // SAFETY: what the nodes point to is valid during the call.
             let nodes: Result<Vec<_>> = raw.iter().map(|raw| unsafe { node::<B>(raw) }).collect();
-            handle.write(into_handle(device.instantiate(&nodes?)?));
-            Ok(())
-        })
+            device.instantiate(&nodes?).map(into_handle)
+        };
+        // SAFETY: core passes a live device of this backend, and a writable output pointer.
+        unsafe { answer("instantiate", device, handle, instantiate) }
     }
 
     unsafe extern "C" fn update(graph: Handle, node: u32, arguments: *const abi::Launch) -> Status {
@@ -59,11 +56,8 @@ impl<B: Backend> Shims<B> {
     }
 
     unsafe extern "C" fn close_graph(graph: Handle) {
-        // The hook logs a panic in `drop`; there is no status to return it in.
-        let _ = catch_panic("close_graph", || {
-            // SAFETY: core passes each graph that `instantiate` created exactly once.
-            drop(unsafe { from_handle::<GraphOf<B>>(graph) });
-        });
+        // SAFETY: core passes each graph that `instantiate` created exactly once.
+        unsafe { release::<GraphOf<B>>("close_graph", graph) }
     }
 }
 

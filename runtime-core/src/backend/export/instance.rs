@@ -1,14 +1,13 @@
 //! Shims for instances, and the device and option lists that they own in C form.
 
 use std::any::TypeId;
-use std::mem::MaybeUninit;
 use std::sync::{Mutex, PoisonError};
 
 use super::compiled::Compiled;
 use super::counters::OpenedDevice;
-use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param};
+use super::ffi::{abi_mismatch, answer, answer_list, into_handle, out_param, release};
 use super::module::source;
-use super::panic::{catch_panic, guard, install_hook};
+use super::panic::{guard, install_hook};
 use super::{Backend, Shims};
 use crate::abi::{self, Handle, HostTable, InstanceTable, ModuleSource, Property, Status, Str};
 use crate::backend::Log;
@@ -74,11 +73,8 @@ impl<B: Backend> Shims<B> {
     }
 
     unsafe extern "C" fn close(instance: Handle) {
-        // The hook logs a panic in `drop`; there is no status to return it in.
-        let _ = catch_panic("close", || {
-            // SAFETY: core passes each instance that `open` created exactly once.
-            drop(unsafe { from_handle::<Instance<B>>(instance) });
-        });
+        // SAFETY: core passes each instance that `open` created exactly once.
+        unsafe { release::<Instance<B>>("close", instance) }
     }
 
     unsafe extern "C" fn devices(
@@ -86,20 +82,14 @@ impl<B: Backend> Shims<B> {
         list: *mut *const *const abi::DeviceInfo,
         count: *mut usize,
     ) -> Status {
-        guard("devices", || {
-            // SAFETY: core passes a live instance of this backend.
-            let instance = unsafe { borrow::<Instance<B>>(instance) }?;
-            // SAFETY: core passes a writable output pointer.
-            let list = unsafe { out_param(list) }?;
-            // SAFETY: core passes a writable output pointer.
-            let count = unsafe { out_param(count) }?;
+        let ask = |instance: &Instance<B>| {
             let devices = DeviceList::new(instance.backend.devices()?);
             let mut last_list = instance.last_list.lock().unwrap_or_else(PoisonError::into_inner);
-            let devices = last_list.insert(devices);
-            list.write(devices.pointers.as_ptr());
-            count.write(devices.pointers.len());
-            Ok(())
-        })
+            let pointers = &last_list.insert(devices).pointers;
+            Ok((pointers.as_ptr(), pointers.len()))
+        };
+        // SAFETY: core passes a live instance of this backend, and writable output pointers.
+        unsafe { answer_list("devices", instance, (list, count), ask) }
     }
 
     unsafe extern "C" fn open_device(
@@ -110,17 +100,14 @@ impl<B: Backend> Shims<B> {
         count: usize,
         device: *mut Handle,
     ) -> Status {
-        guard("open_device", || {
-            // SAFETY: core passes a live instance of this backend.
-            let instance = unsafe { borrow::<Instance<B>>(instance) }?;
-            // SAFETY: core passes a writable output pointer.
-            let device = unsafe { out_param(device) }?;
+        let open = |instance: &Instance<B>| {
             // SAFETY: core passes `count` properties, readable during the call.
             let options = unsafe { convert::read_properties("options", options, count) }?;
             let sub = (sub != abi::WHOLE_DEVICE).then_some(sub);
-            device.write(into_handle(OpenedDevice::new(instance.backend.open_device(index, sub, &options)?)));
-            Ok(())
-        })
+            Ok(into_handle(OpenedDevice::new(instance.backend.open_device(index, sub, &options)?)))
+        };
+        // SAFETY: core passes a live instance of this backend, and a writable output pointer.
+        unsafe { answer("open_device", instance, device, open) }
     }
 
     unsafe extern "C" fn architecture(
@@ -128,18 +115,15 @@ impl<B: Backend> Shims<B> {
         architecture: Str,
         device: *mut *const abi::DeviceInfo,
     ) -> Status {
-        guard("architecture", || {
-            // SAFETY: core passes a live instance of this backend.
-            let instance = unsafe { borrow::<Instance<B>>(instance) }?;
-            // SAFETY: core passes a writable output pointer.
-            let device = unsafe { out_param(device) }?;
+        let ask = |instance: &Instance<B>| {
             // SAFETY: core passes text that is readable during the call.
             let architecture = unsafe { convert::borrow_str("architecture", architecture) }?;
             let list = DeviceList::new(vec![instance.backend.architecture(architecture)?]);
             let mut last = instance.last_architecture.lock().unwrap_or_else(PoisonError::into_inner);
-            device.write(last.insert(list).pointers[0]);
-            Ok(())
-        })
+            Ok(last.insert(list).pointers[0])
+        };
+        // SAFETY: core passes a live instance of this backend, and a writable output pointer.
+        unsafe { answer("architecture", instance, device, ask) }
     }
 
     unsafe extern "C" fn compile_for(
@@ -148,32 +132,22 @@ impl<B: Backend> Shims<B> {
         code: *const ModuleSource,
         handle: *mut Handle,
     ) -> Status {
-        guard("compile_for", || {
-            // SAFETY: core passes a live instance of this backend.
-            let instance = unsafe { borrow::<Instance<B>>(instance) }?;
-            // SAFETY: core passes a writable output pointer.
-            let handle = unsafe { out_param(handle) }?;
+        let compile = |instance: &Instance<B>| {
             // SAFETY: core passes text that is readable during the call.
             let architecture = unsafe { convert::borrow_str("architecture", architecture) }?;
             let mut options = Options::new();
             // SAFETY: core passes a structure that states its size; it is readable during the call.
             let code = unsafe { source(code, &mut options) }?;
-            handle.write(into_handle(Compiled::new(instance.backend.compile_for(architecture, &code)?)));
-            Ok(())
-        })
+            Ok(into_handle(Compiled::new(instance.backend.compile_for(architecture, &code)?)))
+        };
+        // SAFETY: core passes a live instance of this backend, and a writable output pointer.
+        unsafe { answer("compile_for", instance, handle, compile) }
     }
 
     unsafe extern "C" fn diagnose(instance: Handle, list: *mut *const Property, count: *mut usize) -> Status {
-        guard("diagnose", || {
-            // SAFETY: core passes a live instance of this backend.
-            let instance = unsafe { borrow::<Instance<B>>(instance) }?;
-            // SAFETY: core passes a writable output pointer.
-            let list = unsafe { out_param(list) }?;
-            // SAFETY: core passes a writable output pointer.
-            let count = unsafe { out_param(count) }?;
-            lend(instance.backend.diagnose()?, &instance.last_diagnosis, list, count);
-            Ok(())
-        })
+        let ask = |instance: &Instance<B>| Ok(lend(instance.backend.diagnose()?, &instance.last_diagnosis));
+        // SAFETY: core passes a live instance of this backend, and writable output pointers.
+        unsafe { answer_list("diagnose", instance, (list, count), ask) }
     }
 
     unsafe extern "C" fn process_variables(
@@ -184,21 +158,16 @@ impl<B: Backend> Shims<B> {
         list: *mut *const Property,
         count: *mut usize,
     ) -> Status {
-        guard("process_variables", || {
-            // SAFETY: core passes a live instance of this backend.
-            let instance = unsafe { borrow::<Instance<B>>(instance) }?;
+        let ask = |instance: &Instance<B>| {
             // SAFETY: core passes text that is readable during the call.
             let device = unsafe { convert::borrow_str("device", device) }?;
             // SAFETY: core passes `option_count` properties, readable during the call.
             let options = unsafe { convert::read_properties("options", options, option_count) }?;
-            // SAFETY: core passes a writable output pointer.
-            let list = unsafe { out_param(list) }?;
-            // SAFETY: core passes a writable output pointer.
-            let count = unsafe { out_param(count) }?;
             let variables = instance.backend.process_variables(device, &options)?;
-            lend(variables, &instance.last_variables, list, count);
-            Ok(())
-        })
+            Ok(lend(variables, &instance.last_variables))
+        };
+        // SAFETY: core passes a live instance of this backend, and writable output pointers.
+        unsafe { answer_list("process_variables", instance, (list, count), ask) }
     }
 }
 
@@ -212,18 +181,12 @@ struct Texts {
 unsafe impl Send for Texts {}
 
 /// Lends texts to core until the next call.
-fn lend(
-    texts: Options,
-    last: &Mutex<Option<Texts>>,
-    list: &mut MaybeUninit<*const Property>,
-    count: &mut MaybeUninit<usize>,
-) {
+fn lend(texts: Options, last: &Mutex<Option<Texts>>) -> (*const Property, usize) {
     // Moving a list does not move its strings.
     let texts = Texts { properties: convert::properties(&texts), _texts: texts };
     let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
     let properties = &last.insert(texts).properties;
-    list.write(properties.as_ptr());
-    count.write(properties.len());
+    (properties.as_ptr(), properties.len())
 }
 
 unsafe fn host_log(host: *const HostTable) -> Result<Log> {
@@ -306,15 +269,7 @@ impl Device {
         let spaces: Vec<_> = info.spaces.iter().map(raw_space).collect();
         let formats: Vec<_> = info.formats.iter().map(|format| Str::new(format.as_str())).collect();
         let properties = convert::properties(&info.properties);
-        let raw = abi::DeviceInfo {
-            spaces: spaces.as_ptr(),
-            space_count: spaces.len(),
-            formats: formats.as_ptr(),
-            format_count: formats.len(),
-            properties: properties.as_ptr(),
-            property_count: properties.len(),
-            ..raw_info(&info)
-        };
+        let raw = raw_info(&info, &spaces, &formats, &properties);
         Self { raw, _info: info, _spaces: spaces, _formats: formats, _properties: properties }
     }
 }
@@ -335,8 +290,13 @@ fn text(text: &Option<String>) -> Str {
     text.as_deref().map_or(Str::EMPTY, Str::new)
 }
 
-/// Everything except the lists.
-fn raw_info(info: &DeviceInfo) -> abi::DeviceInfo {
+/// The C form, which borrows everything.
+fn raw_info(
+    info: &DeviceInfo,
+    spaces: &[abi::MemorySpace],
+    formats: &[Str],
+    properties: &[Property],
+) -> abi::DeviceInfo {
     abi::DeviceInfo {
         struct_size: end_of!(abi::DeviceInfo, property_count),
         kind: match info.kind {
@@ -366,11 +326,11 @@ fn raw_info(info: &DeviceInfo) -> abi::DeviceInfo {
         max_group_items: info.limits.group_items,
         max_shared_bytes: info.limits.shared_bytes,
         max_allocation_bytes: info.limits.allocation_bytes.unwrap_or(0),
-        spaces: std::ptr::null(),
-        space_count: 0,
-        formats: std::ptr::null(),
-        format_count: 0,
-        properties: std::ptr::null(),
-        property_count: 0,
+        spaces: spaces.as_ptr(),
+        space_count: spaces.len(),
+        formats: formats.as_ptr(),
+        format_count: formats.len(),
+        properties: properties.as_ptr(),
+        property_count: properties.len(),
     }
 }

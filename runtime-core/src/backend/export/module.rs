@@ -2,8 +2,9 @@
 
 use std::sync::OnceLock;
 
-use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param, read_struct, write_struct};
-use super::panic::{catch_panic, guard};
+use super::ffi::{
+    abi_mismatch, answer, answer_list, answer_struct, borrow, into_handle, read_struct, release,
+};
 use super::{Backend, BufferOf, KernelOf, ModuleOf, Shims};
 use crate::abi::{self, Handle, ModuleSource, ModuleTable, Status, Str};
 use crate::backend::{Device, Kernel, Launch, Module, Source};
@@ -89,78 +90,57 @@ impl<B: Backend> Shims<B> {
     };
 
     unsafe extern "C" fn load(device: Handle, code: *const ModuleSource, handle: *mut Handle) -> Status {
-        guard("load", || {
-            // SAFETY: core passes a live device of this backend.
-            let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: core passes a writable output pointer.
-            let handle = unsafe { out_param(handle) }?;
+        let load = |device: &B::Device| {
             let mut options = Options::new();
             // SAFETY: core passes a structure that states its size; it is readable during the call.
             let code = unsafe { source(code, &mut options) }?;
-            handle.write(into_handle(LoadedModule { module: device.load(&code)?, symbols: OnceLock::new() }));
-            Ok(())
-        })
+            Ok(into_handle(LoadedModule { module: device.load(&code)?, symbols: OnceLock::new() }))
+        };
+        // SAFETY: core passes a live device of this backend, and a writable output pointer.
+        unsafe { answer("load", device, handle, load) }
     }
 
     unsafe extern "C" fn unload(module: Handle) {
-        // The hook logs a panic in `drop`; there is no status to return it in.
-        let _ = catch_panic("unload", || {
-            // SAFETY: core passes each module that `load` created exactly once.
-            drop(unsafe { from_handle::<LoadedModule<ModuleOf<B>>>(module) });
-        });
+        // SAFETY: core passes each module that `load` created exactly once.
+        unsafe { release::<LoadedModule<ModuleOf<B>>>("unload", module) }
     }
 
     unsafe extern "C" fn symbols(module: Handle, list: *mut *const Str, count: *mut usize) -> Status {
-        guard("symbols", || {
-            // SAFETY: core passes a live module of this backend.
-            let loaded = unsafe { borrow::<LoadedModule<ModuleOf<B>>>(module) }?;
-            // SAFETY: core passes a writable output pointer.
-            let list = unsafe { out_param(list) }?;
-            // SAFETY: core passes a writable output pointer.
-            let count = unsafe { out_param(count) }?;
+        let ask = |loaded: &LoadedModule<ModuleOf<B>>| {
             let text = || loaded.module.symbols().iter().map(|symbol| Str::new(symbol)).collect();
             let symbols = loaded.symbols.get_or_init(text);
-            list.write(symbols.as_ptr());
-            count.write(symbols.len());
-            Ok(())
-        })
+            Ok((symbols.as_ptr(), symbols.len()))
+        };
+        // SAFETY: core passes a live module of this backend, and writable output pointers.
+        unsafe { answer_list("symbols", module, (list, count), ask) }
     }
 
     unsafe extern "C" fn kernel(module: Handle, name: Str, handle: *mut Handle) -> Status {
-        guard("kernel", || {
-            // SAFETY: core passes a live module of this backend.
-            let module = &unsafe { borrow::<LoadedModule<ModuleOf<B>>>(module) }?.module;
-            // SAFETY: core passes a writable output pointer.
-            let handle = unsafe { out_param(handle) }?;
+        let find = |loaded: &LoadedModule<ModuleOf<B>>| {
             // SAFETY: the name is readable during the call.
-            let kernel = module.kernel(unsafe { convert::borrow_str("name", name) }?)?;
-            handle.write(into_handle(LoadedKernel { kernel, info: OnceLock::new() }));
-            Ok(())
-        })
+            let kernel = loaded.module.kernel(unsafe { convert::borrow_str("name", name) }?)?;
+            Ok(into_handle(LoadedKernel { kernel, info: OnceLock::new() }))
+        };
+        // SAFETY: core passes a live module of this backend, and a writable output pointer.
+        unsafe { answer("kernel", module, handle, find) }
     }
 
     unsafe extern "C" fn release_kernel(kernel: Handle) {
-        // The hook logs a panic in `drop`; there is no status to return it in.
-        let _ = catch_panic("release_kernel", || {
-            // SAFETY: core passes each kernel that `kernel` created exactly once.
-            drop(unsafe { from_handle::<LoadedKernel<KernelOf<B>>>(kernel) });
-        });
+        // SAFETY: core passes each kernel that `kernel` created exactly once.
+        unsafe { release::<LoadedKernel<KernelOf<B>>>("release_kernel", kernel) }
     }
 
     unsafe extern "C" fn kernel_info(kernel: Handle, info: *mut abi::KernelInfo) -> Status {
-        guard("kernel_info", || {
-            // SAFETY: core passes a live kernel of this backend.
-            let LoadedKernel { kernel, info: cached } =
-                unsafe { borrow::<LoadedKernel<KernelOf<B>>>(kernel) }?;
-            let (known, params) = cached.get_or_init(|| {
+        let ask = |LoadedKernel { kernel, info }: &LoadedKernel<KernelOf<B>>| {
+            let (known, params) = info.get_or_init(|| {
                 let info = kernel.info();
                 let params = raw_params(&info);
                 (info, params)
             });
-            let raw = raw_info(known, params);
-            // SAFETY: core passes a structure that states its size.
-            unsafe { write_struct(info, raw) }
-        })
+            Ok(raw_info(known, params))
+        };
+        // SAFETY: core passes a live kernel of this backend, and a structure that states its size.
+        unsafe { answer_struct("kernel_info", kernel, info, ask) }
     }
 
     unsafe extern "C" fn occupancy(
@@ -168,19 +148,17 @@ impl<B: Backend> Shims<B> {
         config: *const abi::Launch,
         occupancy: *mut abi::Occupancy,
     ) -> Status {
-        guard("occupancy", || {
-            // SAFETY: core passes a live kernel of this backend.
-            let code = unsafe { kernel::<B>(code) }?;
+        let ask = |LoadedKernel { kernel, .. }: &LoadedKernel<KernelOf<B>>| {
             // SAFETY: core passes a launch that is valid during the call.
             let config = unsafe { launch::<B>(config) }?;
             let local_bytes = config.args().filter_map(|arg| arg.local_bytes()).sum();
             let Occupancy { groups, sub_groups, max_sub_groups } =
-                code.occupancy(&config.geometry(), local_bytes)?;
+                kernel.occupancy(&config.geometry(), local_bytes)?;
             let struct_size = end_of!(abi::Occupancy, max_sub_groups);
-            let raw = abi::Occupancy { struct_size, groups, sub_groups, max_sub_groups };
-            // SAFETY: core passes a structure that states its size.
-            unsafe { write_struct(occupancy, raw) }
-        })
+            Ok(abi::Occupancy { struct_size, groups, sub_groups, max_sub_groups })
+        };
+        // SAFETY: core passes a live kernel of this backend, and a structure that states its size.
+        unsafe { answer_struct("occupancy", code, occupancy, ask) }
     }
 }
 

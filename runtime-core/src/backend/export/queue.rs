@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::ffi::{borrow, byte_len, from_handle, into_handle, out_param, read_struct};
+use super::ffi::{answer, borrow, byte_len, into_handle, read_struct, release};
 use super::module::{kernel, launch};
 use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, GraphOf, QueueOf, Shims};
@@ -44,26 +44,19 @@ impl<B: Backend> Shims<B> {
         options: *const abi::QueueOptions,
         handle: *mut Handle,
     ) -> Status {
-        guard("open_queue", || {
-            // SAFETY: core passes a live device of this backend.
-            let device = unsafe { borrow::<B::Device>(device) }?;
-            // SAFETY: core passes a writable output pointer.
-            let handle = unsafe { out_param(handle) }?;
+        let open = |device: &B::Device| {
             // SAFETY: core passes a structure that states its size.
             let raw = unsafe { read_struct(options) }?;
             let timestamps = raw.flags & abi::QUEUE_TIMESTAMPS != 0;
-            handle
-                .write(into_handle(device.open_queue(&QueueOptions { priority: raw.priority, timestamps })?));
-            Ok(())
-        })
+            device.open_queue(&QueueOptions { priority: raw.priority, timestamps }).map(into_handle)
+        };
+        // SAFETY: core passes a live device of this backend, and a writable output pointer.
+        unsafe { answer("open_queue", device, handle, open) }
     }
 
     unsafe extern "C" fn close_queue(queue: Handle) {
-        // The hook logs a panic in `drop`; there is no status to return it in.
-        let _ = catch_panic("close_queue", || {
-            // SAFETY: core passes each queue that `open_queue` created exactly once.
-            drop(unsafe { from_handle::<QueueOf<B>>(queue) });
-        });
+        // SAFETY: core passes each queue that `open_queue` created exactly once.
+        unsafe { release::<QueueOf<B>>("close_queue", queue) }
     }
 
     unsafe extern "C" fn launch(
@@ -218,13 +211,9 @@ impl<B: Backend> Shims<B> {
     }
 
     unsafe extern "C" fn read_timestamp(queue: Handle, ticket: u64, nanoseconds: *mut u64) -> Status {
-        guard("read_timestamp", || {
-            // SAFETY: core passes a writable output pointer.
-            let nanoseconds = unsafe { out_param(nanoseconds) }?;
-            // SAFETY: core passes a live queue of this backend.
-            nanoseconds.write(unsafe { borrow::<QueueOf<B>>(queue) }?.read_timestamp(ticket)?);
-            Ok(())
-        })
+        let ask = |queue: &QueueOf<B>| queue.read_timestamp(ticket);
+        // SAFETY: core passes a live queue of this backend, and a writable output pointer.
+        unsafe { answer("read_timestamp", queue, nanoseconds, ask) }
     }
 
     pub(super) unsafe extern "C" fn replay(queue: Handle, submit: SubmitInfo, graph: Handle) -> Status {
@@ -247,13 +236,8 @@ impl<B: Backend> Shims<B> {
     }
 
     unsafe extern "C" fn poll(queue: Handle, progress: *mut Progress) -> Status {
-        guard("poll", || {
-            // SAFETY: core passes a writable output pointer.
-            let progress = unsafe { out_param(progress) }?;
-            // SAFETY: core passes a live queue of this backend.
-            progress.write(unsafe { borrow::<QueueOf<B>>(queue) }?.poll()?);
-            Ok(())
-        })
+        // SAFETY: core passes a live queue of this backend, and a writable output pointer.
+        unsafe { answer("poll", queue, progress, QueueOf::<B>::poll) }
     }
 
     unsafe extern "C" fn wait(queue: Handle, ticket: u64, slice_ns: u64) -> Status {
@@ -272,13 +256,9 @@ impl<B: Backend> Shims<B> {
     }
 
     unsafe extern "C" fn resume(queue: Handle, lasted: *mut u32) -> Status {
-        guard("resume", || {
-            // SAFETY: core passes a writable output pointer.
-            let lasted = unsafe { out_param(lasted) }?;
-            // SAFETY: core passes a live queue of this backend.
-            lasted.write(u32::from(unsafe { borrow::<QueueOf<B>>(queue) }?.resume()?));
-            Ok(())
-        })
+        let resume = |queue: &QueueOf<B>| queue.resume().map(u32::from);
+        // SAFETY: core passes a live queue of this backend, and a writable output pointer.
+        unsafe { answer("resume", queue, lasted, resume) }
     }
 
     unsafe extern "C" fn wait_for(queue: Handle, other: Handle, ticket: u64) -> Status {

@@ -1,4 +1,4 @@
-//! Peaks that were measured before, kept in the user's cache folder.
+//! Measured peaks, saved in the user's cache folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,20 +12,20 @@ use sha2::{Digest, Sha256};
 use super::{Peak, Subject, VERSION};
 use crate::row::Row;
 
-/// The folder of kept peaks, one file per device.
+/// A folder of saved peaks, one file per device.
 #[derive(Clone, Debug)]
-pub struct KeptPeaks {
+pub struct PeakStore {
     folder: Option<PathBuf>,
 }
 
-/// What is kept of a device.
+/// The saved peak of a device.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lookup {
-    /// A peak of the device as it is.
+    /// It was measured in the device's present state.
     Found(Box<Peak>),
-    /// Nothing that can be read.
+    /// There is none that can be read.
     Absent,
-    /// A peak of the same device in another state: with another driver, clock limit or version of this program.
+    /// It was measured in another state: with another driver, clock limit or version of this program.
     Outdated,
 }
 
@@ -36,7 +36,7 @@ struct Document {
     peak: Peak,
 }
 
-impl KeptPeaks {
+impl PeakStore {
     /// The peaks in the user's cache folder, if there is one.
     #[must_use]
     pub fn of_user() -> Self {
@@ -49,7 +49,7 @@ impl KeptPeaks {
         Self { folder: Some(folder.into()) }
     }
 
-    /// The kept peak of a device.
+    /// Reads the peak of a device.
     #[must_use]
     pub fn find(&self, subject: &Subject) -> Lookup {
         let text = self.file(subject).and_then(|path| std::fs::read_to_string(path).ok());
@@ -65,23 +65,23 @@ impl KeptPeaks {
         }
     }
 
-    /// The kept peaks of the devices of these rows.
+    /// Reads the peaks of the devices of these rows.
     #[must_use]
     pub fn of_rows(&self, rows: &[Row]) -> BTreeMap<Subject, Peak> {
         let timed = rows.iter().filter(|row| row.measurement.is_some());
         let subjects: BTreeSet<Subject> = timed.filter_map(Subject::of_row).collect();
-        let kept = subjects.into_iter().filter_map(|subject| match self.find(&subject) {
+        let found = subjects.into_iter().filter_map(|subject| match self.find(&subject) {
             Lookup::Found(peak) => Some((subject, *peak)),
             _ => None,
         });
-        kept.collect()
+        found.collect()
     }
 
-    /// Keeps a peak, in place of the device's earlier one.
+    /// Saves a peak, and replaces an earlier one of the device.
     ///
     /// # Errors
     /// `Io` if there is no folder, or the file cannot be written.
-    pub fn keep(&self, peak: &Peak) -> Result<()> {
+    pub fn save(&self, peak: &Peak) -> Result<()> {
         let path = self.file(&peak.subject).ok_or_else(|| {
             Error::new(
                 ErrorKind::Io,

@@ -1,20 +1,14 @@
-//! What was measured beside the times: counters and energy per call.
+//! Counters and energy per call, which are measured in runs of their own.
 
-use super::tables::{cell, table};
+use super::tables::Table;
 use crate::number_format::{duration, significant};
 use crate::row::{CounterValue, Energy, Row};
 
 /// A line for each counter, and one for the energy; empty if no row has any.
 pub(super) fn table_of(rows: &[Row]) -> String {
-    let mut text = String::new();
+    let mut table = Table::new(&["kernel", "device", "what", "per call", "how"]);
     let mut line = |row: &Row, what: &str, value: &str, remark: &str| {
-        text.push_str("<tr>");
-        cell(&mut text, "", &row.kernel.name);
-        cell(&mut text, "", &row.device);
-        cell(&mut text, "", what);
-        cell(&mut text, "number", value);
-        cell(&mut text, "", remark);
-        text.push_str("</tr>\n");
+        table.row(&[&row.kernel.name, &row.device, what, value, remark]);
     };
     for row in rows {
         for counter in &row.counters {
@@ -26,7 +20,7 @@ pub(super) fn table_of(rows: &[Row]) -> String {
             line(row, "energy", &value, &energy_remark(energy));
         }
     }
-    if text.is_empty() { text } else { table(&["kernel", "device", "what", "per call", "how"], &text) }
+    table.text()
 }
 
 fn value(counter: &CounterValue) -> String {

@@ -1,4 +1,4 @@
-//! What was measured beside the times, in the notes below a row: counters and energy per call, and traces.
+//! Notes below a row about counters and energy per call, and about traces.
 
 use std::fmt::Write;
 
@@ -8,8 +8,8 @@ use runtime_harness::row::{CounterValue, Energy};
 
 /// The counters, the energy and the traces of a row, if it has any.
 pub(super) fn note(row: &Row) -> Option<String> {
-    let beside = counters(&row.counters).into_iter().chain(row.energy.as_ref().map(energy));
-    let notes: Vec<String> = beside.chain(traces(&row.traces)).collect();
+    let notes = counters(&row.counters).into_iter().chain(row.energy.as_ref().map(energy));
+    let notes: Vec<String> = notes.chain(traces(&row.traces)).collect();
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 
