@@ -139,11 +139,8 @@ fn fresh_kernels(device: &str, count: u64) -> Result<Completion, Failed> {
 
 /// Without bounds checks, kernels that index out of range must fail; otherwise the fuzzer detects nothing.
 fn finds_missing_checks() -> Result<Completion, Failed> {
-    let plan = Plan {
-        max_findings: 2,
-        shrink_time: Duration::ZERO,
-        ..plan("host/unchecked=true", 0, 32, LONGEST)
-    };
+    let plan =
+        Plan { max_findings: 2, shrink_time: Duration::ZERO, ..plan("host/unchecked=true", 0, 32, LONGEST) };
     let report = fuzz(&plan, |line| println!("{line}"))?;
     let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Different(_) | Verdict::Crashed(_));
     if report.findings.iter().any(|finding| is_wrong(&finding.verdict)) {
