@@ -251,7 +251,7 @@ fn a_subscriber_cannot_use_the_device_that_logs(board: &Board) {
         let x = user.embedded().tensor_from_seed(DType::I32, &[1], 1).unwrap();
         let args = [Arg::read_write(&x), Arg::scalar(0i32)];
         // Until it logs: `tracing` may still have it cached that nobody subscribes, while other threads' subscribers come and go.
-        let flash = || {
+        let flash = || -> runtime_core::Result<Vec<ErrorKind>> {
             for _ in 0..20 {
                 user.flash(CODE, &args)?;
                 let kinds: Vec<_> = kinds.try_iter().collect();
@@ -263,7 +263,6 @@ fn a_subscriber_cannot_use_the_device_that_logs(board: &Board) {
         };
         tracing::subscriber::with_default(reader, || done.send(flash()).unwrap());
     });
-    let kinds: runtime_core::Result<Vec<_>> = ends.recv_timeout(DEADLINE).unwrap();
-    let kinds = kinds.unwrap();
+    let kinds = ends.recv_timeout(DEADLINE).unwrap().unwrap();
     assert!(!kinds.is_empty() && kinds.iter().all(|kind| *kind == ErrorKind::InvalidArgument), "{kinds:?}");
 }

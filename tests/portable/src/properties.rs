@@ -1,7 +1,7 @@
 //! Trials with random expressions and random kernels.
 //!
-//! The seeds of a device are a part of a fixed range. Many programs share one module, to start the compiler only once; failures are shrunk before
-//! they are reported.
+//! The seeds of a device are a part of a fixed range. Many programs share one module, to start the compiler only once;
+//! failures are shrunk before they are reported.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
