@@ -1,7 +1,8 @@
 //! `runtime counters`: lists the counters of a device, and why any of them cannot be read.
 
 use clap::Args;
-use runtime_core::{CounterInfo, Result};
+use runtime_core::Result;
+use runtime_core::device::CounterInfo;
 use runtime_harness::crash_context::CrashContext;
 use runtime_harness::describe;
 use runtime_harness::release::{self, release};

@@ -1,7 +1,8 @@
 //! `runtime devices`: lists devices, and why any of them cannot be used.
 
 use clap::Args;
-use runtime_core::{DeviceInfo, Result, Runtime, Target, Telemetry};
+use runtime_core::device::Telemetry;
+use runtime_core::{DeviceInfo, Result, Runtime, Target};
 use runtime_harness::crash_context::CrashContext;
 use runtime_harness::describe;
 use runtime_harness::release::{self, release};

@@ -5,7 +5,8 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use runtime_core::{Access, Error, Limits, Result};
+use runtime_core::device::Limits;
+use runtime_core::{Access, Error, Result};
 use runtime_harness::text_file;
 use runtime_kernel::{Checks, Dialect, GroupLoops, Interface, Program, Specialisation};
 use serde_json::{Value, json};

@@ -7,7 +7,8 @@ use std::io::{self, ErrorKind as IoKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use runtime_core::{AtomicFile, Error, ErrorKind, Result};
+use runtime_core::cache::AtomicFile;
+use runtime_core::{Error, ErrorKind, Result};
 use runtime_harness::describe::Program;
 use serde_json::{Value, json};
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use runtime_core::{ErrorKind, KernelInfo, Result};
+use runtime_core::code::KernelInfo;
+use runtime_core::{ErrorKind, Result};
 use runtime_package::{
     Choice, CodeFile, CompileTarget, Package, PackagedCode, PackagedKernel, PassedOver, Taken,
 };

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use runtime_core::backend::did_you_mean;
+use runtime_core::evaluate::{Evaluation, Validation};
 use runtime_core::{
-    CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, Evaluation, HostArray, Options, Result, Runtime,
-    Validation, did_you_mean,
+    CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, HostArray, Options, Result, Runtime,
 };
 use runtime_harness::crash_context::CrashContext;
 use runtime_harness::job::{BoundKernel, Job, fits};

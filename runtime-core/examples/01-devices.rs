@@ -2,7 +2,8 @@
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use runtime_core::{Error, ErrorKind, LoadOutcome, Result, Runtime};
+use runtime_core::backend::LoadOutcome;
+use runtime_core::{Error, ErrorKind, Result, Runtime};
 
 fn main() -> Result<()> {
     let runtime = Runtime::new();

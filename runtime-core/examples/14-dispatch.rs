@@ -3,7 +3,9 @@
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use runtime_core::{Dispatcher, Element, ModuleSource, Result, Runtime, Scalar};
+use runtime_core::code::Scalar;
+use runtime_core::dispatch::Dispatcher;
+use runtime_core::{Element, ModuleSource, Result, Runtime};
 
 /// Called for parts of the range, on several threads. `T` is the element type of the arguments.
 const AXPY: &str = "

@@ -5,7 +5,8 @@
 #![allow(unsafe_code, reason = "loads native code")]
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use runtime_core::{FusionOptions, Kernel, ModuleSource, Queue, Result, Runtime, Tensor, read, read_write};
+use runtime_core::fusion::FusionOptions;
+use runtime_core::{Kernel, ModuleSource, Queue, Result, Runtime, Tensor, read, read_write};
 
 const CODE: &str = "
 void scale(float *x, float a, long n) { for (long i = 0; i < n; i++) x[i] *= a; }

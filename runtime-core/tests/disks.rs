@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use runtime_core::{
-    CacheOptions, CodeCache, CodeOrigin, Device, ModuleSource, Options, PruneOptions, Runtime, read_write,
-};
+use runtime_core::cache::{CacheOptions, CodeCache, PruneOptions};
+use runtime_core::code::CodeOrigin;
+use runtime_core::{Device, ModuleSource, Options, Runtime, read_write};
 use test_process::Messages;
 
 /// What the machine must allow, for `RUNTIME_REQUIRE`.

@@ -7,7 +7,8 @@
 #[path = "integration/fusion/lowering.rs"]
 mod lowering;
 
-use runtime_core::{FusionOptions, ModuleSource, Runtime, read, write};
+use runtime_core::fusion::FusionOptions;
+use runtime_core::{ModuleSource, Runtime, read, write};
 
 /// Fusions; ten times as many in CI.
 const FUSIONS: usize = 10_000;

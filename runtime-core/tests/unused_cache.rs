@@ -16,7 +16,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use runtime_core::{CodeCache, Device, Geometry, ModuleSource, Options, Runtime, read_write};
+use runtime_core::cache::CodeCache;
+use runtime_core::{Device, Geometry, ModuleSource, Options, Runtime, read_write};
 use test_process::Messages;
 
 /// Set to the folder of the cache.

@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use runtime_core::backend::{
-    Allocate, Device, Level, Log, NoGraph, Program, QueueOptions, Register, RunReport, Source, is_privileged,
-};
-use runtime_core::{
-    DeviceInfo, DeviceKind, Error, ErrorKind, ImageSizes, Limits, MemorySpace, Options, Result,
-};
+use runtime_core::backend::{Allocate, Device, Level, Log, NoGraph, Program, Source, is_privileged};
+use runtime_core::code::{ImageSizes, Register, RunReport};
+use runtime_core::device::{Limits, MemorySpace};
+use runtime_core::{DeviceInfo, DeviceKind, Error, ErrorKind, Options, QueueOptions, Result};
 
 use crate::absent::Absent;
 use crate::boards::{Board, LinkKind, Processor};

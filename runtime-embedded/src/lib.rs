@@ -29,8 +29,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Backend, LinkedBackend, Log, trusted_variable};
-use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
+use runtime_core::backend::{Backend, LinkedBackend, Log, OptionSpec, trusted_variable};
+use runtime_core::{DeviceInfo, Error, ErrorKind, Options, Result};
 
 use boards::{Board, LinkKind};
 use image::Builder;

@@ -1,6 +1,7 @@
 //! The code of images, and its options. An image is flashed with its arguments, so there are no modules.
 
-use runtime_core::{Error, OptionSpec, Options, Result};
+use runtime_core::backend::OptionSpec;
+use runtime_core::{Error, Options, Result};
 
 /// The formats that a board accepts, the preferred one first.
 pub(crate) const FORMATS: [&str; 2] = ["c", "elf"];

@@ -5,9 +5,8 @@
 use std::ffi::c_int;
 
 use runtime_core::backend::c_text;
-use runtime_core::{
-    Capabilities, CodeFormat, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, Result, abi,
-};
+use runtime_core::device::{Capabilities, Limits, MemorySpace};
+use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, Options, Result, abi};
 
 use crate::counters;
 use crate::driver::Driver;

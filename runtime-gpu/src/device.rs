@@ -3,12 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use runtime_core::backend::{
-    Allocate, CompiledCode, CounterSet, Device, DeviceBytes, Fit, GraphNode, QueueOptions, Source,
-    StagingOptions,
+    Allocate, CounterSet, Device, DeviceBytes, GraphNode, OptionSpec, Source, StagingOptions,
 };
-use runtime_core::{
-    CounterInfo, Error, MemoryUsage, OptionSpec, Options, Result, Telemetry, ThrottleReasons,
-};
+use runtime_core::code::{CompiledCode, Fit};
+use runtime_core::device::{CounterInfo, MemoryUsage, Telemetry, ThrottleReasons};
+use runtime_core::{Error, Options, QueueOptions, Result};
 
 use crate::compile;
 use crate::counters::{self, CudaCounters};

@@ -99,8 +99,9 @@ pub use module::{CudaKernel, CudaModule};
 pub use queue::CudaQueue;
 pub use tensor_map::{Interleave, L2Promotion, OobFill, Swizzle, TensorMap, TiledLayout};
 
-use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, OpenDevices, Source};
-use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
+use runtime_core::backend::{Backend, Level, LinkedBackend, Log, OpenDevices, OptionSpec, Source};
+use runtime_core::code::CompiledCode;
+use runtime_core::{DeviceInfo, Error, ErrorKind, Options, Result};
 
 use compile::offline_device;
 use device_state::DeviceState;

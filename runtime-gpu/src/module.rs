@@ -7,8 +7,9 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use runtime_core::backend::{Kernel, KernelInfo, Module, Source};
-use runtime_core::{Error, ErrorKind, Geometry, Occupancy, OptionSpec, Result};
+use runtime_core::backend::{Kernel, Module, OptionSpec, Source};
+use runtime_core::code::{KernelInfo, Occupancy};
+use runtime_core::{Error, ErrorKind, Geometry, Result};
 
 use crate::compile::cuda_c::{self, Target};
 use crate::compile::jit::{self, JitOptions};

@@ -15,7 +15,8 @@ use std::sync::OnceLock;
 use libloading::Library;
 use parking_lot::Mutex;
 use runtime_core::backend::c_text_at;
-use runtime_core::{Error, ErrorKind, Result, Telemetry, ThrottleReasons, abi};
+use runtime_core::device::{Telemetry, ThrottleReasons};
+use runtime_core::{Error, ErrorKind, Result, abi};
 
 use crate::bind::open_driver_library;
 

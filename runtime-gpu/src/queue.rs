@@ -39,9 +39,9 @@ use std::time::Duration;
 
 use runtime_core::abi::{Progress, SubmitInfo};
 use runtime_core::backend::{
-    Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, Queue, QueueOptions, StagingOptions,
+    Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, Queue, StagingOptions,
 };
-use runtime_core::{Error, Result};
+use runtime_core::{Error, QueueOptions, Result};
 
 use crate::convert::memset_unit;
 use crate::device_state::DeviceState;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use runtime_core::{CodeFormat, CompiledCode, Error, ErrorKind, ModuleSource, Result, Runtime};
+use runtime_core::code::CompiledCode;
+use runtime_core::{CodeFormat, Error, ErrorKind, ModuleSource, Result, Runtime};
 
 const SUITE: &str = include_str!("../../tests/conformance/src/kernels/suite.cu");
 const BUILTIN: &str = include_str!("../src/builtin.cu");

@@ -49,7 +49,8 @@ impl Candidate {
 
 #[cfg(test)]
 mod tests {
-    use runtime_core::{ClockChoice, DType, FlushCache};
+    use runtime_core::DType;
+    use runtime_core::evaluate::{ClockChoice, FlushCache};
 
     use super::*;
     use crate::spec::{Extent, Number};

@@ -1,6 +1,7 @@
 //! Devices, options and the program itself as JSON.
 
-use runtime_core::{DeviceInfo, DeviceKind, OptionSpec, OptionValue, Options, abi};
+use runtime_core::backend::OptionSpec;
+use runtime_core::{DeviceInfo, DeviceKind, OptionValue, Options, abi};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -167,8 +168,8 @@ pub(crate) mod options_json {
 #[must_use]
 pub fn option_spec(spec: &OptionSpec) -> Value {
     let scope = match spec.scope {
-        runtime_core::OptionScope::Device => "device",
-        runtime_core::OptionScope::Module => "module",
+        runtime_core::backend::OptionScope::Device => "device",
+        runtime_core::backend::OptionScope::Module => "module",
     };
     json!({
         "key": spec.key,

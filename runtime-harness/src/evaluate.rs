@@ -2,7 +2,8 @@
 
 use std::future::Future;
 
-use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Evaluation, Measurement, Result, Turn};
+use runtime_core::evaluate::{Evaluation, Measurement, Turn};
+use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Result};
 
 use crate::board;
 use crate::counters::Beside;

@@ -1,9 +1,8 @@
 //! Checks and times a chain on a device, in this process: one by one and fused, in turns.
 
-use runtime_core::{
-    CommonRuntime, Cost, DeviceKind, Error, ErrorKind, Event, FusionOptions, FusionReport, Measurement,
-    Queue, Result, TimedWork, Turn, Turns,
-};
+use runtime_core::evaluate::{Cost, Measurement, TimedWork, Turn, Turns};
+use runtime_core::fusion::{FusionOptions, FusionReport};
+use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Event, Queue, Result};
 
 use crate::chain::{BoundChain, Chain, ChainLaunch, Expected};
 use crate::compare::{CompareOptions, Estimate};

@@ -4,7 +4,8 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-use runtime_core::{Result, Turns};
+use runtime_core::Result;
+use runtime_core::evaluate::Turns;
 
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;

@@ -1,6 +1,6 @@
 //! Formats numbers with four significant digits and a unit.
 
-use runtime_core::Measurement;
+use runtime_core::evaluate::Measurement;
 
 /// A number with four significant digits.
 #[must_use]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runtime_core::{ClockChoice, FlushCache, Timing, Warmup};
+use runtime_core::evaluate::{ClockChoice, FlushCache, Timing, Warmup};
 use serde::{Deserialize, Serialize};
 
 use crate::text_json;
@@ -173,7 +173,7 @@ fn milliseconds(duration: Duration) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use runtime_core::Clock;
+    use runtime_core::evaluate::Clock;
 
     use super::*;
 

@@ -4,7 +4,8 @@
 //! later. The mark makes it an error: it follows the shared object, where neither a linker nor the dynamic loader looks,
 //! so any compiler will do.
 
-use runtime_core::{Error, ErrorKind, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::{cpu_features, platform, shared_object};
 

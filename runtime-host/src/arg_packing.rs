@@ -226,7 +226,8 @@ impl Scratch {
 mod tests {
     use std::ffi::c_void;
 
-    use runtime_core::{DType, Record};
+    use runtime_core::DType;
+    use runtime_core::code::Record;
 
     use super::*;
 

@@ -1,6 +1,7 @@
 //! Calling conventions of functions, and the symbols that go with them.
 
-use runtime_core::{Error, OptionSpec, Options, Result, did_you_mean};
+use runtime_core::backend::{OptionSpec, did_you_mean};
+use runtime_core::{Error, Options, Result};
 
 /// The prefix of function symbols in TVM's FFI: `tvm_ffi_symbol_prefix` in `tvm/ffi/extra/module.h` of
 /// `apache-tvm-ffi` 0.1.15.

@@ -7,8 +7,9 @@
 pub(crate) mod event;
 mod sys;
 
+use runtime_core::Result;
 use runtime_core::backend::CounterSet;
-use runtime_core::{CounterInfo, CounterReading, Result};
+use runtime_core::device::{CounterInfo, CounterReading};
 
 use event::Event;
 use sys::ThreadCounter;

@@ -1,6 +1,7 @@
 //! The load option `debug`: code for a debugger.
 
-use runtime_core::{OptionSpec, Options};
+use runtime_core::Options;
+use runtime_core::backend::OptionSpec;
 
 const OPTION: &str = "debug";
 

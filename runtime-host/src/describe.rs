@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
-use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
+use runtime_core::device::{Capabilities, Limits, MemorySpace};
+use runtime_core::{DeviceInfo, DeviceKind, Options, abi};
 
 use crate::architecture::Architecture;
 use crate::sysfs::{number, numbered, text};

@@ -6,13 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use runtime_core::backend::{
-    Allocate, Backend, CompiledCode, CounterSet, Device, Fit, HostBytesMut, Log, NoGraph, QueueOptions,
-    Source,
+    Allocate, Backend, CounterSet, Device, HostBytesMut, Log, NoGraph, OptionSpec, Source,
 };
-use runtime_core::{
-    CounterInfo, DeviceInfo, Error, ErrorKind, MemoryUsage, OptionSpec, Options, Result, Telemetry,
-    ThrottleReasons,
-};
+use runtime_core::code::{CompiledCode, Fit};
+use runtime_core::device::{CounterInfo, MemoryUsage, Telemetry, ThrottleReasons};
+use runtime_core::{DeviceInfo, Error, ErrorKind, Options, QueueOptions, Result};
 
 use crate::architecture::Architecture;
 use crate::counters::{self, HostCounters};

@@ -1,6 +1,7 @@
 //! Compiles code to shared objects without loading them, and tells how a shared object fits this processor.
 
-use runtime_core::backend::{CompiledCode, Fit, Log, Source, read_file};
+use runtime_core::backend::{Log, Source, read_file};
+use runtime_core::code::{CompiledCode, Fit};
 use runtime_core::{CodeFormat, Error, ErrorKind, OptionValue, Options, Result};
 
 use crate::architecture::{self, Architecture, Marked};

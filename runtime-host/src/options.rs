@@ -1,7 +1,7 @@
 //! The code formats of the host, and their load options.
 
-use runtime_core::backend::Source;
-use runtime_core::{Error, ErrorKind, OptionSpec, Result, did_you_mean};
+use runtime_core::backend::{OptionSpec, Source, did_you_mean};
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::convention::Convention;
 use crate::debug;

@@ -6,7 +6,8 @@ use std::cell::Cell;
 use std::io;
 use std::sync::OnceLock;
 
-use runtime_core::{Error, ErrorKind, MemoryUsage, Result};
+use runtime_core::device::MemoryUsage;
+use runtime_core::{Error, ErrorKind, Result};
 
 /// Size of a page.
 pub(crate) fn page_bytes() -> u64 {

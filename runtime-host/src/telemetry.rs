@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use runtime_core::{Error, Result, Telemetry};
+use runtime_core::device::Telemetry;
+use runtime_core::{Error, Result};
 
 use crate::sysfs::{number, numbered, text};
 

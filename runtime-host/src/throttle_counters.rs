@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use runtime_core::{Error, Result, ThrottleReasons, abi};
+use runtime_core::device::ThrottleReasons;
+use runtime_core::{Error, Result, abi};
 
 use crate::sysfs::{number, numbered};
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runtime_core::MemoryUsage;
+use runtime_core::device::MemoryUsage;
 
 use crate::platform;
 

@@ -1,6 +1,6 @@
 //! Work-groups that run as loops in fewer work-items, for devices whose groups are smaller than the kernel's.
 
-use runtime_core::Limits;
+use runtime_core::device::Limits;
 
 use crate::interface::Interface;
 

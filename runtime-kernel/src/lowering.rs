@@ -8,11 +8,12 @@ mod subgroups;
 
 use std::sync::Arc;
 
-use runtime_core::{
-    Access, ArgKind, CodeFormat, DeviceInfo, Error, ErrorKind, FusionPlan, FusionRequest, Lowered,
-    LoweredKernel, LoweredParam, Lowering, OptionSpec, OptionValue, Options, Param, PortableSource, Result,
-    SignatureParam,
+use runtime_core::backend::OptionSpec;
+use runtime_core::code::{ArgKind, Param};
+use runtime_core::lowering::{
+    FusionPlan, FusionRequest, Lowered, LoweredKernel, LoweredParam, Lowering, PortableSource, SignatureParam,
 };
+use runtime_core::{Access, CodeFormat, DeviceInfo, Error, ErrorKind, OptionValue, Options, Result};
 
 use crate::fuse;
 use crate::host_flags::host_flags;

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use naga::Module;
 use naga::valid::ModuleInfo;
-use runtime_core::{Error, Result, SignatureParam};
+use runtime_core::lowering::SignatureParam;
+use runtime_core::{Error, Result};
 
 use crate::analysis::features::features;
 use crate::analysis::{reflect, signature};

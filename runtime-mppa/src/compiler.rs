@@ -1,6 +1,7 @@
 //! Kernels compiled without a board, by the SDK's `kvx-poclcc`.
 
-use runtime_core::backend::{Backend, CompiledCode, Log, Source};
+use runtime_core::backend::{Backend, Log, Source};
+use runtime_core::code::CompiledCode;
 use runtime_core::{CodeFormat, DeviceInfo, Error, ErrorKind, Options, Result};
 
 use crate::config::{Arch, MppaConfig};

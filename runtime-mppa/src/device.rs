@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use runtime_core::backend::{
-    Allocate, CompiledCode, CounterSet, Device, Fit, GraphNode, GraphWork, HostBytesMut, Program,
-    QueueOptions, RetypedLaunch, RunReport, Source,
+    Allocate, CounterSet, Device, GraphNode, GraphWork, HostBytesMut, Program, RetypedLaunch, Source,
 };
-use runtime_core::{CounterInfo, Error, ErrorKind, Result};
+use runtime_core::code::{CompiledCode, Fit, RunReport};
+use runtime_core::device::CounterInfo;
+use runtime_core::{Error, ErrorKind, QueueOptions, Result};
 use runtime_opencl::{OpenClBuffer, OpenClDevice, OpenClKernel};
 
 use crate::offload::OffloadDevice;

@@ -3,7 +3,8 @@
 mod offload;
 
 use runtime_core::backend::{Level, Log};
-use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, Error, MemorySpace, Result};
+use runtime_core::device::MemorySpace;
+use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, Error, Result};
 
 use crate::board_diag;
 use crate::config::{Arch, MppaConfig, Platform};

@@ -66,8 +66,9 @@ pub use transport::{ByTransport, MppaBuffer, MppaGraph, MppaKernel, MppaModule, 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, Source};
-use runtime_core::{DeviceInfo, Error, ErrorKind, OptionScope, OptionSpec, Options, Result};
+use runtime_core::backend::{Backend, Level, LinkedBackend, Log, OptionScope, OptionSpec, Source};
+use runtime_core::code::CompiledCode;
+use runtime_core::{DeviceInfo, Error, ErrorKind, Options, Result};
 use runtime_opencl::OpenCl;
 
 use config::{Arch, MppaConfig};

@@ -9,8 +9,11 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Level, Log, Process, Program, ProgramArg, RunReport, Source, TensorDescription};
-use runtime_core::{DTypeClass, Error, ErrorKind, OptionSpec, Options, Result};
+use runtime_core::backend::{
+    Level, Log, OptionSpec, Process, Program, ProgramArg, Source, TensorDescription,
+};
+use runtime_core::code::RunReport;
+use runtime_core::{DTypeClass, Error, ErrorKind, Options, Result};
 
 use crate::config::{Arch, MppaConfig};
 use crate::elf;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use runtime_core::{OptionSpec, Options, Result};
+use runtime_core::backend::OptionSpec;
+use runtime_core::{Options, Result};
 
 /// How long a tool may take until it is ready.
 const TIMEOUT_MS: i64 = 30_000;

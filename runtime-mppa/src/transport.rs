@@ -1,7 +1,8 @@
 //! Objects of one of the transports that run kernels.
 
-use runtime_core::backend::{Buffer, Graph, Kernel, KernelInfo, Launch, Module, NoGraph, RetypedLaunch};
-use runtime_core::{Error, Geometry, Occupancy, Result};
+use runtime_core::backend::{Buffer, Graph, Kernel, Launch, Module, NoGraph, RetypedLaunch};
+use runtime_core::code::{KernelInfo, Occupancy};
+use runtime_core::{Error, Geometry, Result};
 use runtime_opencl::{OpenClBuffer, OpenClGraph, OpenClKernel, OpenClModule, OpenClQueue};
 
 use crate::offload::{OffloadBuffer, OffloadKernel, OffloadModule, OffloadQueue};

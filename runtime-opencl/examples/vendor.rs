@@ -3,8 +3,9 @@
 //! Here the vendor is PoCL, with the restrictions of an old accelerator driver: serialised calls, small groups, and no memory but
 //! `cl_mem` buffers. `runtime conformance target/debug/examples/libvendor.so` tests the code paths for such drivers.
 
-use runtime_core::backend::{Backend, CompiledCode, Log, Source};
-use runtime_core::{DeviceInfo, OptionSpec, Options, Result};
+use runtime_core::backend::{Backend, Log, OptionSpec, Source};
+use runtime_core::code::CompiledCode;
+use runtime_core::{DeviceInfo, Options, Result};
 use runtime_opencl::{DeviceFilter, OpenCl, OpenClDevice, Partition, Quirks};
 
 /// The vendor's devices.

@@ -13,8 +13,7 @@ use cl3::ext::{
     cl_context_properties, cl_int,
 };
 use parking_lot::Mutex;
-use runtime_core::backend::QueueOptions;
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::{Error, ErrorKind, QueueOptions, Result};
 
 use crate::device_caps::DeviceCaps;
 use crate::driver::handle::{CommandQueue, Context, Event, Owned};

@@ -1,7 +1,7 @@
 //! The load option `debug`: code for a debugger.
 
-use runtime_core::backend::Source;
-use runtime_core::{Error, OptionSpec, Result};
+use runtime_core::backend::{OptionSpec, Source};
+use runtime_core::{Error, Result};
 
 /// The load option.
 pub(crate) const OPTION: &str = "debug";

@@ -8,7 +8,8 @@ use cl3::ext::{
     CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_OPENCL_C_VERSION, CL_DEVICE_PCI_BUS_INFO_KHR, CL_DEVICE_PROFILE,
     CL_DEVICE_UUID_KHR, CL_DEVICE_VERSION, CL_DRIVER_VERSION, CL_LOCAL,
 };
-use runtime_core::{Capabilities, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi, backend};
+use runtime_core::device::{Capabilities, Limits, MemorySpace};
+use runtime_core::{DeviceInfo, DeviceKind, Options, abi, backend};
 
 use crate::device_caps::DeviceCaps;
 use crate::device_filter::{ACCELERATOR, CPU, GPU};

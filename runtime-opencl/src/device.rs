@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{
-    Allocate, CompiledCode, Device, Fit, GraphNode, HostBytesMut, QueueOptions, Source, space_at,
-};
-use runtime_core::{Error, Result};
+use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, Source, space_at};
+use runtime_core::code::{CompiledCode, Fit};
+use runtime_core::{Error, QueueOptions, Result};
 
 use crate::device_state::DeviceState;
 use crate::driver::Raw;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use cl3::ext::{CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR};
 use parking_lot::Mutex;
-use runtime_core::backend::{Graph, GraphNode, GraphWork, Launch, QueueOptions};
-use runtime_core::{Error, Result};
+use runtime_core::backend::{Graph, GraphNode, GraphWork, Launch};
+use runtime_core::{Error, QueueOptions, Result};
 
 use crate::context::SharedContext;
 use crate::convert::{self, FillPiece};

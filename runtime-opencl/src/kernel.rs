@@ -10,7 +10,8 @@ use cl3::ext::{
     CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, CL_KERNEL_PRIVATE_MEM_SIZE, CL_KERNEL_SPILL_MEM_SIZE_INTEL,
     CL_KERNEL_WORK_GROUP_SIZE,
 };
-use runtime_core::backend::{ArgRef, Kernel, KernelInfo, unsupported_argument};
+use runtime_core::backend::{ArgRef, Kernel, unsupported_argument};
+use runtime_core::code::KernelInfo;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::built_program::BuiltProgram;

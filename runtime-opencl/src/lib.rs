@@ -113,9 +113,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use runtime_core::backend::{
-    Backend, CompiledCode, Level, LinkedBackend, Log, OpenDevices, Source, StagingOptions,
+    Backend, Level, LinkedBackend, Log, OpenDevices, OptionSpec, Source, StagingOptions,
 };
-use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
+use runtime_core::code::CompiledCode;
+use runtime_core::{DeviceInfo, Error, ErrorKind, Options, Result};
 
 use context::SharedContext;
 use device_caps::DeviceCaps;

@@ -4,8 +4,8 @@ use std::ffi::CString;
 use std::path::Path;
 use std::sync::Arc;
 
-use runtime_core::backend::{Module, Source};
-use runtime_core::{Error, ErrorKind, OptionSpec, Result};
+use runtime_core::backend::{Module, OptionSpec, Source};
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::built_program::BuiltProgram;
 use crate::device_state::DeviceState;

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use runtime_core::backend::{CompiledCode, Fit, Kernel as _, KernelInfo, Source, included_files};
+use runtime_core::backend::{Kernel as _, Source, included_files};
+use runtime_core::code::{CompiledCode, Fit, KernelInfo};
 use runtime_core::{CodeFormat, Error, ErrorKind, Options, Result};
 
 use crate::built_program::BuiltProgram;

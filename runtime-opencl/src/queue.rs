@@ -9,9 +9,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use runtime_core::abi::{Progress as CompletedPrefix, SubmitInfo};
 use runtime_core::backend::{
-    Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, Queue, QueueOptions, UnreadTimestamps,
+    Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, Queue, UnreadTimestamps,
 };
-use runtime_core::{Error, ErrorKind, Result};
+use runtime_core::{Error, ErrorKind, QueueOptions, Result};
 
 use crate::compile_lock::LaunchedFlag;
 use crate::context::SharedContext;

@@ -2,7 +2,8 @@
 //!
 //! Intel's GPUs split the register file of a thread in two ways: 128 registers and more threads, or 256 and fewer.
 
-use runtime_core::{Error, OptionSpec, Options, Result};
+use runtime_core::backend::OptionSpec;
+use runtime_core::{Error, Options, Result};
 
 use crate::device_caps::DeviceCaps;
 

@@ -7,8 +7,9 @@ use cl3::ext::{
     CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ADDRESS_LOCAL, CL_KERNEL_ARG_ADDRESS_QUALIFIER,
     CL_KERNEL_ARG_NAME, CL_KERNEL_ARG_TYPE_CONST, CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_ARG_TYPE_QUALIFIER,
 };
-use runtime_core::backend::{Param, c_text};
-use runtime_core::{Access, ArgKind, DType, Error, ErrorKind, Result};
+use runtime_core::backend::c_text;
+use runtime_core::code::{ArgKind, Param};
+use runtime_core::{Access, DType, Error, ErrorKind, Result};
 
 use crate::driver::info::decode_u64;
 use crate::driver::{Driver, Raw, query};

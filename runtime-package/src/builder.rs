@@ -7,10 +7,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use runtime_core::{
-    AtomicFile, CodeFormat, Compiled, Error, ErrorKind, ModuleSource, OptionSpec, Options, Result, Runtime,
-    did_you_mean,
-};
+use runtime_core::backend::{OptionSpec, did_you_mean};
+use runtime_core::cache::AtomicFile;
+use runtime_core::code::Compiled;
+use runtime_core::{CodeFormat, Error, ErrorKind, ModuleSource, Options, Result, Runtime};
 
 use crate::archive;
 use crate::choose::with_options;

@@ -4,9 +4,9 @@
 
 use std::fmt;
 
+use runtime_core::code::{Compiled, CompiledCode, Fit};
 use runtime_core::{
-    CodeFormat, CommonRuntime, Compiled, CompiledCode, Error, ErrorKind, Fit, Module, ModuleSource,
-    OptionValue, Options, Result,
+    CodeFormat, CommonRuntime, Error, ErrorKind, Module, ModuleSource, OptionValue, Options, Result,
 };
 
 use crate::manifest::{CodeFile, PackagedCode, PackagedKernel};

@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{BufReader, Cursor};
 use std::path::Path;
 
-use runtime_core::{CodeFormat, Error, ErrorKind, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::{CodeFormat, Error, ErrorKind, Result};
 use sha2::{Digest, Sha256};
 
 use crate::archive::{Archive, Reader};

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use runtime_core::{Error, OptionScope, OptionSpec, OptionValue, Options, Result};
+use runtime_core::backend::{OptionScope, OptionSpec};
+use runtime_core::{Error, OptionValue, Options, Result};
 
 /// A target, such as `cuda:sm_90`, with load options for it alone.
 ///

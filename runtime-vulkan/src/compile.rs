@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{CompiledCode, Fit, Source};
-use runtime_core::{
-    Capabilities, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, Options, Result, did_you_mean,
-};
+use runtime_core::backend::{Source, did_you_mean};
+use runtime_core::code::{CompiledCode, Fit};
+use runtime_core::device::{Capabilities, Limits};
+use runtime_core::{DeviceInfo, DeviceKind, Error, ErrorKind, Options, Result};
 
 use crate::binary::{self, VulkanBinary};
 use crate::describe::{BASE_CAPABILITIES, DLPACK_VULKAN};

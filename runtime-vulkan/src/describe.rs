@@ -1,6 +1,7 @@
 //! Converts device capabilities to `DeviceInfo`.
 
-use runtime_core::{Capabilities, CodeFormat, DeviceInfo, DeviceKind, Limits, MemorySpace, Options, abi};
+use runtime_core::device::{Capabilities, Limits, MemorySpace};
+use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, Options, abi};
 
 use crate::driver::{DeviceCaps, MemoryLocation};
 use crate::memory::{self, ALIGNMENT_BYTES};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{
-    Allocate, CompiledCode, Device, Fit, GraphNode, HostBytesMut, QueueOptions, Source, StagingOptions,
-};
-use runtime_core::{Error, MemoryUsage, OptionSpec, Options, Result, Telemetry};
+use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, OptionSpec, Source, StagingOptions};
+use runtime_core::code::{CompiledCode, Fit};
+use runtime_core::device::{MemoryUsage, Telemetry};
+use runtime_core::{Error, Options, QueueOptions, Result};
 
 use crate::compile;
 use crate::device_state::DeviceState;

@@ -82,8 +82,9 @@ pub use queue::VulkanQueue;
 use std::sync::Arc;
 
 use once_cell::sync::OnceCell;
-use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, OpenDevices, Source};
-use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
+use runtime_core::backend::{Backend, Level, LinkedBackend, Log, OpenDevices, OptionSpec, Source};
+use runtime_core::code::CompiledCode;
+use runtime_core::{DeviceInfo, Error, ErrorKind, Options, Result};
 
 use device_state::DeviceState;
 use driver::{Instance, LogicalDevice};

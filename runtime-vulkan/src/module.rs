@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use runtime_core::backend::{Kernel, KernelInfo, Module, Param, Source, check_format};
-use runtime_core::{Access, ArgKind, Error, ErrorKind, OptionSpec, Options, Result};
+use runtime_core::backend::{Kernel, Module, OptionSpec, Source, check_format};
+use runtime_core::code::{ArgKind, KernelInfo, Param};
+use runtime_core::{Access, Error, ErrorKind, Options, Result};
 
 use crate::binary::{self, VulkanBinary};
 use crate::device_state::DeviceState;

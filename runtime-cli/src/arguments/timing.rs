@@ -1,7 +1,7 @@
 //! Options of the timing loop.
 
 use clap::Args;
-use runtime_core::{ClockChoice, FlushCache};
+use runtime_core::evaluate::{ClockChoice, FlushCache};
 use runtime_harness::Settings;
 
 use super::parse_real;
@@ -98,7 +98,7 @@ fn parse_until(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use runtime_core::FlushCache;
+    use runtime_core::evaluate::FlushCache;
 
     use crate::command::{Action, Command};
 

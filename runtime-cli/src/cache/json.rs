@@ -1,6 +1,6 @@
 //! The JSON of `runtime cache list --json`.
 
-use runtime_core::{CacheEntryInfo, CodeCache};
+use runtime_core::cache::{CacheEntryInfo, CodeCache};
 use serde_json::{Value, json};
 
 use crate::output;

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use runtime_core::{CacheUsage, CodeCache, Error, ErrorKind, PruneOptions, Result, parse_byte_count};
+use runtime_core::cache::{CacheUsage, CodeCache, PruneOptions, parse_byte_count};
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::output;
 use crate::table::terminal_width;

@@ -1,6 +1,6 @@
 //! The output of `runtime cache` as text.
 
-use runtime_core::{CacheEntryInfo, CacheUsage, VerifyReport};
+use runtime_core::cache::{CacheEntryInfo, CacheUsage, VerifyReport};
 
 use crate::devices::memory_size;
 use crate::table::Table;

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use runtime_core::{Error, ErrorKind, LoadOutcome, LoadReport, Result, Runtime};
+use runtime_core::backend::{LoadOutcome, LoadReport};
+use runtime_core::{Error, ErrorKind, Result, Runtime};
 use serde_json::Value;
 
 use super::privacy::Private;

@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use runtime_core::backend::{OUTPUT_BYTES, check_privileges, run_program, trusted_variable};
-use runtime_core::{CodeCache, ErrorKind, LoadOutcome, LoadReport, LoadTotals, Result, StageTotals, abi};
+use runtime_core::backend::{
+    LoadOutcome, LoadReport, OUTPUT_BYTES, check_privileges, run_program, trusted_variable,
+};
+use runtime_core::cache::{CodeCache, LoadTotals, StageTotals};
+use runtime_core::{ErrorKind, Result, abi};
 
 use crate::arguments::DoctorArguments;
 use crate::output;

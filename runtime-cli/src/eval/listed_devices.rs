@@ -1,6 +1,7 @@
 //! The devices of this machine, listed in processes of their own: a driver that crashes costs only its own devices.
 
-use runtime_core::{Error, ErrorKind, LoadOutcome, Result};
+use runtime_core::backend::LoadOutcome;
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::{output, probe, registry};
 

@@ -4,7 +4,8 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, Error, FusionPlan, Result};
+use runtime_core::lowering::FusionPlan;
+use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, Error, Result};
 use runtime_harness::chain::Chain;
 use runtime_kernel::{Checks, Program, Specialisation};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use runtime_core::{Measurement, Validation};
+use runtime_core::evaluate::{Measurement, Validation};
 use runtime_harness::Row;
 use runtime_harness::number_format::{median, significant};
 use runtime_harness::row::{ChainRun, Fusion, TensorCheck, headline};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use console::measure_text_width;
-use runtime_core::{Measurement, Validation};
+use runtime_core::evaluate::{Measurement, Validation};
 use runtime_harness::number_format::{count, duration, median, significant};
 use runtime_harness::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline, headline};
 use runtime_harness::{Row, Status};

@@ -1,6 +1,7 @@
 //! Checks of requests that most backends make.
 
-use crate::{Error, Result, did_you_mean};
+use crate::model::options::did_you_mean;
+use crate::{Error, Result};
 
 /// The memory space with an index of `DeviceInfo::spaces`.
 ///

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CodeFormat, KernelInfo, LoweredKernel, Options};
+use crate::model::kernel_info::KernelInfo;
+use crate::model::lowering::LoweredKernel;
+use crate::{CodeFormat, Options};
 
 /// Native code, with what a launch needs beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

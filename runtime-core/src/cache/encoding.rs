@@ -6,7 +6,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::code::CachedCode;
-use crate::{FusionPlan, LoweredKernel};
+use crate::model::fusion::FusionPlan;
+use crate::model::lowering::LoweredKernel;
 
 /// The values that a plan relies on: it is right only for launches that have them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +60,8 @@ fn from_json<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FusedArg, FusedCode, Options, PlannedKernel, Promotion, Seam};
+    use crate::Options;
+    use crate::model::fusion::{FusedArg, FusedCode, PlannedKernel, Promotion, Seam};
 
     fn plan() -> FusionPlan {
         let args = vec![

@@ -33,7 +33,8 @@ mod tests;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use crate::{CodeLoad, Result, process};
+use crate::model::code_load::CodeLoad;
+use crate::{Result, process};
 use environment::Settings;
 use layers::Layers;
 use totals::ProcessTotals;

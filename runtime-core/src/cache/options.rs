@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::shared::SharedStore;
 use crate::{Error, Result};
 
-/// What a [`CodeCache`](crate::CodeCache) may do.
+/// What a [`CodeCache`](crate::cache::CodeCache) may do.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheAccess {
@@ -20,7 +20,7 @@ pub enum CacheAccess {
     ReadWrite,
 }
 
-/// How a [`CodeCache`](crate::CodeCache) is set up.
+/// How a [`CodeCache`](crate::cache::CodeCache) is set up.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct CacheOptions {
@@ -93,9 +93,9 @@ pub struct DumpOptions {
 /// `InvalidArgument`, with the valid forms.
 ///
 /// ```
-/// assert_eq!(runtime_core::parse_byte_count("4GiB")?, 4 << 30);
-/// assert_eq!(runtime_core::parse_byte_count("1000")?, 1000);
-/// assert!(runtime_core::parse_byte_count("4GB").is_err());
+/// assert_eq!(runtime_core::cache::parse_byte_count("4GiB")?, 4 << 30);
+/// assert_eq!(runtime_core::cache::parse_byte_count("1000")?, 1000);
+/// assert!(runtime_core::cache::parse_byte_count("4GB").is_err());
 /// # Ok::<(), runtime_core::Error>(())
 /// ```
 pub fn parse_byte_count(text: &str) -> Result<u64> {

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::layers::Layers;
 use super::numbers_file;
-use crate::{CodeLoad, CodeOrigin};
+use crate::model::code_load::{CodeLoad, CodeOrigin};
 
 const NAME: &str = "totals";
 /// How long closing the cache waits for a process that writes.

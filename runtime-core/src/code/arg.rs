@@ -4,8 +4,9 @@ use std::mem::MaybeUninit;
 
 use crate::code::record::Record;
 use crate::code::scalar::Scalar;
+use crate::model::access::ArgKind;
 use crate::tensor::Tensor;
-use crate::{Access, ArgKind, DType, Error, Result, abi};
+use crate::{Access, DType, Error, Result, abi};
 
 /// One argument of a launch.
 #[derive(Clone, Copy, Debug)]

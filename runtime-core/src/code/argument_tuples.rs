@@ -3,8 +3,9 @@
 use num_complex::Complex;
 use smallvec::SmallVec;
 
+use crate::code::record::Record;
 use crate::code::scalar::Scalar;
-use crate::{Arg, Error, Kernel, Record, Result, Tensor};
+use crate::{Arg, Error, Kernel, Result, Tensor};
 
 /// A tensor argument that the kernel only reads; the same as [`Arg::read`].
 #[must_use]
@@ -30,7 +31,7 @@ pub const fn read_write(tensor: &Tensor) -> Arg<'_> {
 /// code does not say, write [`read(&tensor)`](read), [`write(&tensor)`](write()) or
 /// [`read_write(&tensor)`](read_write).
 ///
-/// A complex number in a tuple is two arguments: its real and its imaginary part. [`layout(&tensor, rank)`](crate::layout) is
+/// A complex number in a tuple is two arguments: its real and its imaginary part. [`layout(&tensor, rank)`](crate::code::layout) is
 /// the shape and the strides of a tensor, for a kernel that declares them.
 pub trait Arguments<'a> {
     /// Calls `launch` with the list of arguments of `kernel`. Without a kernel, a tensor whose access the list does not
@@ -59,7 +60,7 @@ impl<'a> Extend<Arg<'a>> for ArgList<'a> {
 }
 
 /// An element of a tuple of arguments: an [`Arg`], a `&Tensor`, a `&Record`, a scalar, a complex number, or a
-/// [`layout`](crate::layout).
+/// [`layout`](crate::code::layout).
 pub trait IntoArg<'a>: Sized {
     /// Whether it is one argument.
     const IS_ONE: bool = true;

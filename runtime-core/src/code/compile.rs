@@ -7,10 +7,12 @@ use std::borrow::Cow;
 use crate::abi::{self, Str};
 use crate::code::lowering::LoweringPlan;
 use crate::code::registers;
+use crate::model::compiled::{Compiled, CompiledCode, Fit};
+use crate::model::lowering::LoweredKernel;
 use crate::plugin::compiled;
 use crate::plugin::instance::{Instance, check_status};
 use crate::timeline::open_device::OpenDevice;
-use crate::{Compiled, CompiledCode, DeviceInfo, Error, ErrorKind, Fit, LoweredKernel, ModuleSource, Result};
+use crate::{DeviceInfo, Error, ErrorKind, ModuleSource, Result};
 
 /// Room for a compiler's identity; a longer one costs a second call.
 const IDENTITY_BYTES: usize = 1 << 10;

@@ -8,11 +8,13 @@ use crate::abi::{self, Handle};
 use crate::code::module::Module;
 use crate::code::portable::PortableText;
 use crate::code::raw_launch::{RawLaunch, raw_arg};
+use crate::model::geometry::Occupancy;
 use crate::model::kernel_info::KernelInfo;
+use crate::model::lowering::LoweredKernel;
 use crate::plugin::kernel_info;
 use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Arg, Geometry, LaunchConfig, LoweredKernel, Occupancy, Result};
+use crate::{Arg, Geometry, LaunchConfig, Result};
 
 /// An entry point of a module. Clones share it.
 #[derive(Clone, Debug)]

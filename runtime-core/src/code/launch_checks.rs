@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use crate::code::arg::ArgValue;
-use crate::model::kernel_info::Param;
+use crate::model::kernel_info::{KernelInfo, Param};
 use crate::timeline::open_device::OpenDevice;
-use crate::{
-    Access, Arg, DType, Error, ErrorKind, Geometry, Kernel, KernelInfo, LaunchConfig, Result, Tensor,
-};
+use crate::{Access, Arg, DType, Error, ErrorKind, Geometry, Kernel, LaunchConfig, Result, Tensor};
 
 impl Kernel {
     /// Checks everything about a launch except its tensors' devices and layouts.

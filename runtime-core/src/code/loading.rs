@@ -6,15 +6,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cache::{CacheOutcome, CachedCode, Key, KeyBuilder};
+use crate::cache::{CacheOutcome, CachedCode, DumpStage, Key, KeyBuilder};
 use crate::code::compile;
 use crate::code::lowering::{LoweringPlan, find_lowering};
 use crate::code::portable::PortableText;
 use crate::code::source::DEBUG;
+use crate::model::code_load::CodeOrigin;
+use crate::model::kernel_info::KernelInfo;
+use crate::model::lowering::LoweredKernel;
 use crate::timeline::open_device::OpenDevice;
-use crate::{
-    CodeOrigin, DeviceInfo, DumpStage, Error, ErrorKind, KernelInfo, LoweredKernel, ModuleSource, Result,
-};
+use crate::{DeviceInfo, Error, ErrorKind, ModuleSource, Result};
 
 /// Code that is ready to be loaded.
 pub(crate) struct Prepared<'s> {

@@ -7,11 +7,14 @@ use std::sync::Arc;
 use crate::code::arg::ArgValue;
 use crate::code::registers;
 use crate::code::source::DEBUG;
-use crate::model::options::did_you_mean;
+use crate::model::compiled::CompiledCode;
+use crate::model::kernel_info::KernelInfo;
+use crate::model::lowering::{Coarsening, LoweredKernel, Lowering};
+use crate::model::options::{OptionScope, OptionSpec, did_you_mean};
+use crate::model::portable_source::PortableSource;
 use crate::plugin::instance::Instance;
 use crate::{
-    Access, Arg, Coarsening, CodeFormat, CompiledCode, DType, DeviceInfo, Error, ErrorKind, KernelInfo,
-    LaunchConfig, LoweredKernel, Lowering, ModuleSource, OptionScope, OptionSpec, Options, PortableSource,
+    Access, Arg, CodeFormat, DType, DeviceInfo, Error, ErrorKind, LaunchConfig, ModuleSource, Options,
     Result, Tensor,
 };
 
@@ -298,7 +301,7 @@ pub(crate) fn read_text(source: &ModuleSource) -> Result<Cow<'_, str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Lowered;
+    use crate::model::lowering::Lowered;
 
     #[derive(Debug)]
     struct WithLines;

@@ -11,12 +11,14 @@ use crate::code::kernel::Kernel;
 use crate::code::loading::{self, Prepared, Stages};
 use crate::code::lowering::LoweringPlan;
 use crate::code::portable::PortableText;
-use crate::model::code_load::LoadHook;
+use crate::model::code_load::{CodeLoad, CodeOrigin, LoadHook};
+use crate::model::kernel_info::KernelInfo;
+use crate::model::lowering::LoweredKernel;
 use crate::model::options::did_you_mean;
 use crate::plugin::convert;
 use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
-use crate::{CodeLoad, CodeOrigin, Error, ErrorKind, KernelInfo, LoweredKernel, ModuleSource, Result};
+use crate::{Error, ErrorKind, ModuleSource, Result};
 
 /// Loaded code. Clones share it; it is unloaded once its last user is gone and the work that uses it has ended.
 ///

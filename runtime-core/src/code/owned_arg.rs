@@ -1,7 +1,8 @@
 //! Launch arguments that are kept after the call.
 
 use crate::code::arg::ArgValue;
-use crate::{Access, Arg, DType, Record, Tensor};
+use crate::code::record::Record;
+use crate::{Access, Arg, DType, Tensor};
 
 /// A launch argument that owns what it refers to, so that it keeps its tensor alive.
 #[derive(Clone, Debug)]

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 
 use crate::code::lowering::{LoweringPlan, read_text};
-use crate::{CodeFormat, ModuleSource, Options, PortableSource, Result};
+use crate::model::portable_source::PortableSource;
+use crate::{CodeFormat, ModuleSource, Options, Result};
 
 /// Portable code with the load options of its lowering.
 #[derive(Debug)]

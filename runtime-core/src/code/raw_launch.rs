@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 
 use smallvec::SmallVec;
 
-use crate::abi;
-use crate::{Arg, LaunchConfig, LoweredKernel, Result};
+use crate::model::lowering::LoweredKernel;
+use crate::{Arg, LaunchConfig, Result, abi};
 
 /// The arguments and geometry of a launch in their ABI form.
 #[derive(Default)]
@@ -107,7 +107,8 @@ pub(crate) fn raw_arg(arg: &Arg<'_>) -> Result<abi::Arg> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Coarsening, Geometry};
+    use crate::Geometry;
+    use crate::model::lowering::Coarsening;
 
     fn kernel() -> LoweredKernel {
         LoweredKernel {

@@ -8,7 +8,8 @@ use crate::{DType, Error, Result, abi};
 /// A structure argument, passed by value on every device: fields of known types, laid out as C lays them out.
 ///
 /// ```
-/// use runtime_core::{DType, Record};
+/// use runtime_core::code::Record;
+/// use runtime_core::DType;
 ///
 /// // struct { float scale; int64_t count; uint8_t flags; }
 /// let record = Record::new().with(0.5f32).with(3i64).with(1u8);

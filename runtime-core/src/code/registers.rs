@@ -3,7 +3,9 @@
 //! After Triton's backend for Intel GPUs (`intel/backend/driver.c`): code that spills with the default budget, or does not
 //! build with it, is built once more with the largest, and the better result is kept with its own options and figures.
 
-use crate::{CompiledCode, Error, ErrorKind, OptionSpec, Options, Result};
+use crate::model::compiled::CompiledCode;
+use crate::model::options::OptionSpec;
+use crate::{Error, ErrorKind, Options, Result};
 
 /// The load option that selects a budget. Backends describe its values as the choices of the option.
 pub(crate) const OPTION: &str = "registers";
@@ -90,7 +92,7 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::KernelInfo;
+    use crate::model::kernel_info::KernelInfo;
 
     const SMALL: Option<u32> = None;
     const LARGE: Option<u32> = Some(256);

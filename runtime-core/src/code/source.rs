@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::abi::{self, Str};
-use crate::model::options::did_you_mean;
+use crate::model::compiled::Compiled;
+use crate::model::kernel_info::KernelInfo;
+use crate::model::lowering::LoweredKernel;
+use crate::model::options::{OptionScope, did_you_mean};
 use crate::plugin::convert;
 use crate::plugin::instance::Instance;
-use crate::{
-    CodeFormat, Compiled, DType, DeviceInfo, Error, ErrorKind, KernelInfo, LoweredKernel, OptionScope,
-    OptionValue, Options, Result,
-};
+use crate::{CodeFormat, DType, DeviceInfo, Error, ErrorKind, OptionValue, Options, Result};
 
 /// The load option of code for a debugger.
 pub(crate) const DEBUG: &str = "debug";

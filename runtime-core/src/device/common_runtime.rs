@@ -6,13 +6,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::code::compile;
-use crate::evaluate;
+use crate::evaluate::{Evaluation, Measurement};
+use crate::model::compiled::{Compiled, Fit};
+use crate::model::device_info::{MemoryUsage, Telemetry};
 use crate::model::placement::Placement;
+use crate::model::throttle_reasons::ThrottleReasons;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
-    AcceleratorDevice, Compiled, DType, DeviceId, DeviceInfo, EmbeddedDevice, Evaluation, Fit, Host,
-    Measurement, MemoryUsage, Module, ModuleSource, Queue, QueueOptions, Result, Telemetry, Tensor,
-    ThrottleReasons, abi,
+    AcceleratorDevice, DType, DeviceId, DeviceInfo, EmbeddedDevice, Host, Module, ModuleSource, Queue,
+    QueueOptions, Result, Tensor, abi, evaluate,
 };
 
 pub(crate) mod sealed {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use crate::abi::{self, Handle, MAX_COUNTER_PASSES, MAX_COUNTERS, Str};
 use crate::device::common_runtime::CommonRuntime;
+use crate::model::counters::{CounterInfo, CounterReading};
 use crate::plugin::convert;
 use crate::timeline::open_device::OpenDevice;
-use crate::{CounterInfo, CounterReading, Error, Result};
+use crate::{Error, Result};
 
 impl<'d> dyn CommonRuntime + 'd {
     /// Lists the counters of the device, including those that cannot be read on this machine. Further names may be

@@ -13,13 +13,15 @@ use crate::code::launch_checks::check_params;
 use crate::code::lowering::LoweringPlan;
 use crate::code::owned_arg::OwnedArg;
 use crate::code::raw_launch::raw_arg;
-use crate::device::common_runtime::{CommonRuntime, sealed::Opened, sealed::Shared};
+use crate::device::common_runtime::CommonRuntime;
+use crate::device::common_runtime::sealed::{Opened, Shared};
+use crate::model::device_info::Capabilities;
+use crate::model::kernel_info::{ImageSizes, KernelInfo, RunReport};
+use crate::model::lowering::LoweredKernel;
+use crate::model::options::did_you_mean;
 use crate::tensor::host_array::HostArray;
 use crate::timeline::open_device::OpenDevice;
-use crate::{
-    Arg, Capabilities, DType, Error, ErrorKind, Geometry, ImageSizes, KernelInfo, LoweredKernel,
-    ModuleSource, Placement, Result, RunReport, Tensor, abi, did_you_mean,
-};
+use crate::{Arg, DType, Error, ErrorKind, Geometry, ModuleSource, Placement, Result, Tensor, abi};
 
 /// An external processor without queues: [`EmbeddedDevice::run`] blocks. Its tensors are only described on the
 /// host; the device creates, fills and checks them.

@@ -3,7 +3,8 @@
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
 use crate::device::embedded::EmbeddedDevice;
-use crate::{Error, ErrorKind, Register, Result, abi};
+use crate::model::kernel_info::Register;
+use crate::{Error, ErrorKind, Result, abi};
 
 /// Room for the text of a processor's registers at first.
 const REGISTERS_BYTES: usize = 4096;

@@ -5,19 +5,17 @@
 use std::borrow::Borrow;
 use std::sync::Arc;
 
+use crate::code::argument_tuples::Arguments;
 use crate::code::source::ModuleSource;
 use crate::device::common_runtime::CommonRuntime;
 use crate::device::host::Host;
-use crate::evaluate::{time_work, validate};
+use crate::evaluate::{Benchmark, Evaluation, Measurement, TimedWork, Validation, time_work, validate};
 use crate::queue::device_copy;
 use crate::tensor::dlpack::{DLManagedTensor, DLManagedTensorVersioned};
 use crate::tensor::host_array::HostArray;
 use crate::tensor::layout::checked_elements;
 use crate::tensor::safetensors::Safetensors;
-use crate::{
-    Arguments, Benchmark, Element, Error, Evaluation, Kernel, LaunchConfig, Measurement, Placement, Queue,
-    QueueOptions, Result, Tensor, TimedWork, Validation,
-};
+use crate::{Element, Error, Kernel, LaunchConfig, Placement, Queue, QueueOptions, Result, Tensor};
 
 /// An opened device, shared.
 pub type Device = Arc<dyn CommonRuntime>;
@@ -91,7 +89,7 @@ impl<'d> dyn CommonRuntime + 'd {
         self.open_queue(&QueueOptions::default())
     }
 
-    /// The default queue of the device, which all its users share: that of [`Dispatcher`](crate::Dispatcher). One that has
+    /// The default queue of the device, which all its users share: that of [`Dispatcher`](crate::dispatch::Dispatcher). One that has
     /// failed is replaced.
     ///
     /// # Errors
@@ -157,7 +155,7 @@ impl<'d> dyn CommonRuntime + 'd {
     /// Outputs are poisoned first, so that an element that the kernel does not write counts as wrong. The tensors
     /// hold the results afterwards. Without a reference, or with [`Evaluation::validate`] off, the kernel runs
     /// and the result is [`Validation::Skipped`]. Ignores timing, cost and
-    /// [`DataLocation`](crate::DataLocation)s.
+    /// [`DataLocation`](crate::evaluate::DataLocation)s.
     ///
     /// ```
     /// # use runtime_core::{ModuleSource, Runtime};
@@ -165,7 +163,8 @@ impl<'d> dyn CommonRuntime + 'd {
     /// # let device = runtime.open("null")?;
     /// # let source = unsafe { ModuleSource::native("null", "scale_f32") };
     /// # let scale = device.kernel(&source, "scale_f32")?;
-    /// use runtime_core::{Arg, Evaluation, Geometry, HostArray};
+    /// use runtime_core::evaluate::Evaluation;
+    /// use runtime_core::{Arg, Geometry, HostArray};
     ///
     /// let x = device.tensor([2], &[1f32, 2.0])?;
     /// let args = vec![Arg::read_write(&x).into(), Arg::scalar(3f32).into()];

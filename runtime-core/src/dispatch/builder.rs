@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use crate::dispatch::overloads::{Overload, Overloads};
 use crate::dispatch::source_table::SourceTable;
 use crate::dispatch::{Dispatcher, Shared, signature_text};
-use crate::{Error, ModuleSource, Result, SignatureParam};
+use crate::model::signature::SignatureParam;
+use crate::{Error, ModuleSource, Result};
 
 /// Overloads that a dispatcher keeps if nothing else is said.
 const OVERLOADS: usize = 1024;

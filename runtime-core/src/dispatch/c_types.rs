@@ -1,7 +1,8 @@
 //! The types of C dialects that type parameters of native code stand for.
 
 use crate::dispatch::typing::Bindings;
-use crate::{CodeFormat, DType, Error, Result, SignatureParam};
+use crate::model::signature::SignatureParam;
+use crate::{CodeFormat, DType, Error, Result};
 
 /// The structure that native code receives for a tensor with strides.
 const LAYOUT: &str = "struct Layout { unsigned int shape[4]; int strides[4]; };\n";

@@ -1,6 +1,7 @@
 //! The size of work-groups for a range, where the kernel's code fixes none.
 
-use crate::{Geometry, Kernel, Limits};
+use crate::model::device_info::Limits;
+use crate::{Geometry, Kernel};
 
 /// The candidates. Among those of equal occupancy, the first one is taken: groups of 256 work-items hide latency on GPUs, and
 /// leave several groups to a compute unit.

@@ -23,6 +23,7 @@ pub use builder::DispatcherBuilder;
 pub use overloads::Overload;
 pub use range::{Domain, Extents, NdRange, Range};
 
+use crate::code::argument_tuples::Arguments;
 use crate::code::module;
 use crate::dispatch::arg_type::Key;
 use crate::dispatch::builder::OverloadHook;
@@ -30,9 +31,7 @@ use crate::dispatch::overloads::{Overloads, Slot};
 use crate::dispatch::prepared::{Args, Prepared};
 use crate::dispatch::source_table::SourceTable;
 use crate::timeline::open_device::OpenDevice;
-use crate::{
-    Arg, Arguments, CommonRuntime, Error, ErrorKind, Event, Kernel, LaunchConfig, ModuleSource, Queue, Result,
-};
+use crate::{Arg, CommonRuntime, Error, ErrorKind, Event, Kernel, LaunchConfig, ModuleSource, Queue, Result};
 
 /// A kernel that is compiled for the types of its arguments when it is called, and runs where they are.
 ///
@@ -42,7 +41,8 @@ use crate::{
 /// kept, too. The overloads keep their devices open; [`Dispatcher::clear`] lets go of them. Clones share everything.
 ///
 /// ```
-/// # use runtime_core::{Dispatcher, ModuleSource, Runtime};
+/// # use runtime_core::dispatch::Dispatcher;
+/// # use runtime_core::{ModuleSource, Runtime};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
 /// # let source = unsafe { ModuleSource::native("null", "scale_f32") };

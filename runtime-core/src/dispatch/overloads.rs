@@ -12,8 +12,9 @@ use rustc_hash::FxHasher;
 use crate::dispatch::Variant;
 use crate::dispatch::arg_type::ArgType;
 use crate::dispatch::prepared::Prepared;
+use crate::model::code_load::CodeLoad;
 use crate::timeline::open_device::OpenDevice;
-use crate::{CodeLoad, Error, ErrorKind, Queue, Result};
+use crate::{Error, ErrorKind, Queue, Result};
 
 /// An overload of a kernel: the code for one combination of argument types on one device.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ pub struct Overload {
     pub device: String,
     /// The types of the arguments.
     pub types: Vec<ArgType>,
-    /// The constants that [`Dispatcher::constant`](crate::Dispatcher::constant) set.
+    /// The constants that [`Dispatcher::constant`](crate::dispatch::Dispatcher::constant) set.
     pub constants: Vec<(String, String)>,
     /// Where its code came from, and how long each stage took; `None` if it could not be loaded.
     pub load: Option<CodeLoad>,

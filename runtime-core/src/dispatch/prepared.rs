@@ -6,14 +6,15 @@ use smallvec::SmallVec;
 
 use crate::code::arg::ArgValue;
 use crate::code::layout::layout_scalars;
+use crate::code::record::Record;
 use crate::dispatch::group_size;
 use crate::dispatch::range::Domain;
 use crate::dispatch::source_table::Typed;
+use crate::model::code_load::CodeLoad;
+use crate::model::geometry::ParallelRange;
+use crate::model::signature::{SignatureKind, SignatureParam};
 use crate::timeline::open_device::OpenDevice;
-use crate::{
-    Access, Arg, CodeLoad, Kernel, LaunchConfig, Module, ParallelRange, Queue, Record, Result, SignatureKind,
-    SignatureParam, abi,
-};
+use crate::{Access, Arg, Kernel, LaunchConfig, Module, Queue, Result, abi};
 
 /// A compiled overload.
 #[derive(Debug)]

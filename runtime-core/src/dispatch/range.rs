@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::{Dim3, Error, Geometry, KernelInfo, Limits, Result};
+use crate::model::device_info::Limits;
+use crate::model::kernel_info::KernelInfo;
+use crate::{Dim3, Error, Geometry, Result};
 
 /// Work-items of which the groups surely fit into 32 bits.
 const MOST_ITEMS: usize = u32::MAX as usize;
@@ -89,7 +91,7 @@ impl NdRange {
     }
 }
 
-/// What [`Dispatcher::call`](crate::Dispatcher::call) and [`submit`](crate::Dispatcher::submit) run: a [`Range`] (a number or
+/// What [`Dispatcher::call`](crate::dispatch::Dispatcher::call) and [`submit`](crate::dispatch::Dispatcher::submit) run: a [`Range`] (a number or
 /// an array converts to it), or an [`NdRange`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {

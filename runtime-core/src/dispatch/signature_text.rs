@@ -1,6 +1,7 @@
 //! Signatures of native code as text: `"x: read T, y: write T, n: u32"`.
 
-use crate::{Access, DType, ElementType, Error, Result, SignatureKind, SignatureParam};
+use crate::model::signature::{ElementType, SignatureKind, SignatureParam};
+use crate::{Access, DType, Error, Result};
 
 /// Dimensions of the structure `Layout` that native code receives.
 pub(super) const LAYOUT_RANK: usize = 4;

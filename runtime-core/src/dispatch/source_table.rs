@@ -7,10 +7,11 @@ use crate::code::lowering::{find_lowering, read_text};
 use crate::code::{loading, return_type};
 use crate::dispatch::arg_type::ArgType;
 use crate::dispatch::{c_types, typing};
+use crate::model::lowering::Lowering;
+use crate::model::portable_source::PortableSource;
+use crate::model::signature::SignatureParam;
 use crate::timeline::open_device::OpenDevice;
-use crate::{
-    CodeFormat, Error, ErrorKind, Lowering, ModuleSource, Options, PortableSource, Result, SignatureParam,
-};
+use crate::{CodeFormat, Error, ErrorKind, ModuleSource, Options, Result};
 
 /// The sources of one entry point.
 #[derive(Debug)]

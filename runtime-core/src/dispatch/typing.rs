@@ -1,7 +1,8 @@
 //! Arguments against a signature: their number, kinds and element types, and what its type parameters stand for.
 
 use crate::dispatch::arg_type::ArgType;
-use crate::{DType, ElementType, Error, Result, SignatureKind, SignatureParam};
+use crate::model::signature::{ElementType, SignatureKind, SignatureParam};
+use crate::{DType, Error, Result};
 
 /// What the type parameters of a signature stand for, in the order in which the arguments give them.
 pub(super) type Bindings = Vec<(String, DType)>;

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceInfo, DeviceKind, Error, ErrorKind, Result, abi, did_you_mean};
+use crate::model::options::did_you_mean;
+use crate::{DeviceInfo, DeviceKind, Error, ErrorKind, Result, abi};
 
 /// The clock that a time was measured with.
 ///
@@ -147,7 +148,7 @@ impl ClockChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Capabilities;
+    use crate::model::device_info::Capabilities;
 
     fn info(kind: DeviceKind, capabilities: u64) -> DeviceInfo {
         let mut info = DeviceInfo::new(kind, 0, "test");

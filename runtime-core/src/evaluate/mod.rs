@@ -59,7 +59,8 @@ use crate::{DeviceInfo, Error, HostArray, Kernel, LaunchConfig, Queue, QueueOpti
 /// # let add = device.kernel(&unsafe { ModuleSource::native("null", "add_f32") }, "add_f32")?;
 /// # let tokio = tokio::runtime::Builder::new_current_thread().build()?;
 /// # tokio.block_on(async {
-/// use runtime_core::{Arg, Evaluation, Geometry, HostArray, Tensor};
+/// use runtime_core::evaluate::Evaluation;
+/// use runtime_core::{Arg, Geometry, HostArray, Tensor};
 ///
 /// let x = device.tensor([3], &[1f32, 2.0, 3.0])?;
 /// let y = device.zeros::<f32>([3])?;

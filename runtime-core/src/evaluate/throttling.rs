@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::timing_target::TimingTarget;
-use crate::ThrottleReasons;
+use crate::model::throttle_reasons::ThrottleReasons;
 
 /// The readings together take at most one part in so many of the time. A reading covers the samples since the last one.
 const MIN_INTERVAL_IN_READINGS: u64 = 50;

@@ -7,10 +7,11 @@ use super::flush::Flusher;
 use super::graph_cache::{Call, GraphCache};
 use super::timing_target::{TimingTarget, Window};
 use super::{Clock, EvaluationArg, Moment, Observer, Timing};
+use crate::model::throttle_reasons::ThrottleReasons;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
     Access, Arg, DeviceKind, Error, ErrorKind, Event, HostArray, Kernel, LaunchConfig, Queue, Result, Tensor,
-    ThrottleReasons, abi,
+    abi,
 };
 
 /// Maximum number of timestamp pairs in flight: the query pools of drivers are limited.

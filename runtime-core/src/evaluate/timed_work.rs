@@ -10,13 +10,14 @@ use super::{
 use crate::timeline::open_device::OpenDevice;
 use crate::{DeviceInfo, Error, Event, Queue, QueueOptions, Result};
 
-/// Work to time as a whole: several kernels on each other's results, or a list that a [`Fuser`](crate::Fuser) fuses.
+/// Work to time as a whole: several kernels on each other's results, or a list that a [`Fuser`](crate::fusion::Fuser) fuses.
 ///
 /// Each call submits the work to the queue that it is given, in order. It is timed by the loop that times kernels, so that its
 /// times compare with those of an [`Evaluation`](super::Evaluation). Its results are not checked.
 ///
 /// ```
-/// # use runtime_core::{ModuleSource, Runtime, TimedWork, read_write};
+/// # use runtime_core::evaluate::TimedWork;
+/// # use runtime_core::{ModuleSource, Runtime, read_write};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
 /// # let scale = device.kernel(&unsafe { ModuleSource::native("null", "scale_f32") }, "scale_f32")?;

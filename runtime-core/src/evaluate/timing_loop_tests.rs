@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Waker};
 
 use super::*;
-use crate::{ThrottleReasons, Turns, abi};
+use crate::abi;
+use crate::evaluate::Turns;
+use crate::model::throttle_reasons::ThrottleReasons;
 
 const MS: u64 = 1_000_000;
 

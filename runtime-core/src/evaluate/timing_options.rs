@@ -5,7 +5,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::{Clock, ClockChoice};
-use crate::{DeviceInfo, Error, Result, did_you_mean};
+use crate::model::options::did_you_mean;
+use crate::{DeviceInfo, Error, Result};
 
 /// Maximum number of calls per sample that a caller may request: a sample is never cut short, and this many
 /// take hours.

@@ -4,7 +4,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::Moment;
-use crate::{Result, ThrottleReasons};
+use crate::Result;
+use crate::model::throttle_reasons::ThrottleReasons;
 
 /// The operations that the timing loop performs.
 pub(crate) trait TimingTarget: Send {

@@ -11,7 +11,7 @@ use crate::queue::fusion_list::{Entry, Step};
 use crate::{Error, Graph, Result};
 
 impl Graph {
-    /// Fuses launches that follow each other in the order of the nodes, as [`Fuser`](crate::Fuser) does; copies and fills stay nodes
+    /// Fuses launches that follow each other in the order of the nodes, as [`Fuser`](crate::fusion::Fuser) does; copies and fills stay nodes
     /// of their own, between which launches are fused. Tensors that only this graph owns are not written where fused code can
     /// keep their elements elsewhere. Nodes are renumbered; use
     /// [`ExecutableGraph::rebind`](crate::ExecutableGraph::rebind) to replace tensors afterwards.

@@ -1,7 +1,7 @@
 //! Kernel fusion: launches on a virtual queue become fewer kernels.
 //!
 //! A [`Fuser`] has a virtual queue, which lists launches ([`queue::collect`](crate::queue::collect)). It asks the lowering of their
-//! code for a plan ([`Lowering::fuse`](crate::Lowering::fuse)), loads the fused code, and submits it instead of them. Anything that
+//! code for a plan ([`Lowering::fuse`](crate::lowering::Lowering::fuse)), loads the fused code, and submits it instead of them. Anything that
 //! needs the launches before that has them submitted as they are.
 
 mod completion;
@@ -47,7 +47,8 @@ use crate::{Error, Queue, Result};
 /// what many of them read ([`Tensor::freeze`](crate::Tensor::freeze)): their launches then do not lock it.
 ///
 /// ```
-/// # use runtime_core::{FusionOptions, ModuleSource, Runtime, read_write};
+/// # use runtime_core::fusion::FusionOptions;
+/// # use runtime_core::{ModuleSource, Runtime, read_write};
 /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
 /// # let device = runtime.open("null")?;
 /// # let scale = device.kernel(&unsafe { ModuleSource::native("null", "scale_f32") }, "scale_f32")?;

@@ -4,23 +4,24 @@
 
 use std::sync::Arc;
 
+use crate::model::fusion::Promotion;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Error, Promotion, Result, Tensor};
+use crate::{Error, Result, Tensor};
 
 /// The most launches that a fuser lists, unless the program says otherwise.
 const LIMIT: usize = 64;
 
-/// Options of a [`Fuser`](crate::Fuser).
+/// Options of a [`Fuser`](crate::fusion::Fuser).
 ///
 /// ```
-/// # use runtime_core::FusionOptions;
+/// # use runtime_core::fusion::FusionOptions;
 /// let options = FusionOptions::new().require(true).constants(true).limit(16);
 /// assert!(options.require && options.cache);
 /// ```
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct FusionOptions {
-    /// Anything less than one kernel is an error of [`Fuser::complete`](crate::Fuser::complete); see there.
+    /// Anything less than one kernel is an error of [`Fuser::complete`](crate::fusion::Fuser::complete); see there.
     pub require: bool,
     /// Scalars become constants of the fused code, which is then compiled for their values.
     pub constants: bool,

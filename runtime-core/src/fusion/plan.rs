@@ -14,12 +14,10 @@ use crate::fusion::report::{Outline, ReportedKernel};
 use crate::fusion::run::{Run, groups};
 use crate::fusion::shape::Shape;
 use crate::fusion::stored_plan::{self, PlanNote};
+use crate::model::fusion::{FusedArg, FusedCode, FusionPlan, Promotion, Seam};
 use crate::queue::fusion_list::{FusedLaunch, Step};
 use crate::timeline::open_device::OpenDevice;
-use crate::{
-    Access, Arg, DType, Error, ErrorKind, FusedArg, FusedCode, FusionPlan, Geometry, Kernel, LaunchConfig,
-    ModuleSource, Promotion, Result, Seam,
-};
+use crate::{Access, Arg, DType, Error, ErrorKind, Geometry, Kernel, LaunchConfig, ModuleSource, Result};
 
 /// How a run of launches is submitted.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Plans in memory, for lists of the same shape.
 //!
 //! The key holds everything that a plan may depend on, and is compared as a whole. Work-groups count only by their
-//! [bounds](crate::FusionRequest::group_bounds), because a plan refers to launches for them; scalars only if they become constants, or
+//! [bounds](crate::lowering::FusionRequest::group_bounds), because a plan refers to launches for them; scalars only if they become constants, or
 //! if the plan says that it relies on them.
 
 use std::sync::Arc;

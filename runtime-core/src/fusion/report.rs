@@ -6,10 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
+use crate::Error;
+use crate::model::fusion::Seam;
 use crate::timeline::virtual_queue::Cause;
-use crate::{Error, Seam};
 
-/// Which launches became which kernel, and why others did not: returned by [`Fuser::complete`](crate::Fuser::complete). Its fields
+/// Which launches became which kernel, and why others did not: returned by [`Fuser::complete`](crate::fusion::Fuser::complete). Its fields
 /// are those of [`FusionDetails`], which are put together when they are first used, because completing a list takes less time than
 /// describing it.
 ///

@@ -8,12 +8,10 @@ use smallvec::SmallVec;
 use crate::cache::Relied;
 use crate::code::owned_arg::OwnedArg;
 use crate::fusion::options::FusionOptions;
-use crate::model::fusion::bounds_of;
+use crate::model::fusion::{FusionArg, FusionLaunch, FusionRequest, FusionTensor, Promotion, bounds_of};
+use crate::model::portable_source::PortableSource;
 use crate::queue::fusion_list::Entry;
-use crate::{
-    Error, FusionArg, FusionLaunch, FusionRequest, FusionTensor, Geometry, LaunchConfig, PortableSource,
-    Promotion, Result, Tensor,
-};
+use crate::{Error, Geometry, LaunchConfig, Result, Tensor};
 
 /// Why a launch cannot be fused with others, whatever they are; `None` if it may be.
 pub(super) fn obstacle(entry: &Entry) -> Option<&'static str> {

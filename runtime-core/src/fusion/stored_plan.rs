@@ -6,8 +6,9 @@
 use crate::cache::{Notes, Relied, decode_plan, encode_plan};
 use crate::fusion::run::Run;
 use crate::fusion::shape::Shape;
+use crate::model::fusion::FusionPlan;
+use crate::model::lowering::Lowering;
 use crate::timeline::open_device::OpenDevice;
-use crate::{FusionPlan, Lowering};
 
 /// The version of the format of keys and plans.
 const VERSION: &[u8] = b"fusion plan 3\n";

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
+use crate::code::argument_tuples::Arguments;
 use crate::graph::check_recorded_on;
 use crate::graph::node::{NodeList, Operation};
-use crate::{Arguments, Error, Graph, Kernel, LaunchConfig, Queue, Result, Tensor};
+use crate::{Error, Graph, Kernel, LaunchConfig, Queue, Result, Tensor};
 
 /// Nodes with explicit edges. `after` has the indices of earlier nodes that the new one runs after, besides those
-/// that use its tensors. Every method checks its node like the method of [`Recorder`](crate::Recorder) with the same
+/// that use its tensors. Every method checks its node like the method of [`Recorder`](crate::graph::Recorder) with the same
 /// purpose; a refused node leaves the graph as it was.
 ///
 /// ```
@@ -41,7 +42,7 @@ impl Graph {
     /// Adds a launch; returns its index.
     ///
     /// # Errors
-    /// As [`Recorder::launch`](crate::Recorder::launch); `InvalidArgument` if `after` has an index that is not of an
+    /// As [`Recorder::launch`](crate::graph::Recorder::launch); `InvalidArgument` if `after` has an index that is not of an
     /// earlier node.
     pub fn add_launch<'a>(
         &mut self,
@@ -59,7 +60,7 @@ impl Graph {
     /// Adds a copy; returns its index.
     ///
     /// # Errors
-    /// As [`Recorder::copy`](crate::Recorder::copy); `InvalidArgument` if `after` has an index that is not of an
+    /// As [`Recorder::copy`](crate::graph::Recorder::copy); `InvalidArgument` if `after` has an index that is not of an
     /// earlier node.
     pub fn add_copy(&mut self, destination: &Tensor, source: &Tensor, after: &[usize]) -> Result<usize> {
         self.add("add_copy", Operation::copy(&self.device, destination, source)?, after)
@@ -68,7 +69,7 @@ impl Graph {
     /// Adds a fill; returns its index.
     ///
     /// # Errors
-    /// As [`Recorder::fill`](crate::Recorder::fill); `InvalidArgument` if `after` has an index that is not of an
+    /// As [`Recorder::fill`](crate::graph::Recorder::fill); `InvalidArgument` if `after` has an index that is not of an
     /// earlier node.
     pub fn add_fill(&mut self, tensor: &Tensor, pattern: &[u8], after: &[usize]) -> Result<usize> {
         self.add("add_fill", Operation::fill(&self.device, tensor, pattern)?, after)

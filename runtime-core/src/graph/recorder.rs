@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 use std::ops::{Deref, Range};
 
+use crate::code::argument_tuples::Arguments;
 use crate::graph::node::Operation;
-use crate::{Arguments, Graph, Kernel, LaunchConfig, Queue, Result, Tensor};
+use crate::{Graph, Kernel, LaunchConfig, Queue, Result, Tensor};
 
 /// Records the nodes of a graph; see [`Queue::recording`] and [`Queue::record`].
 ///

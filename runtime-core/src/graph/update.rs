@@ -1,10 +1,11 @@
 //! Other arguments for the launches of an executable graph.
 
+use crate::code::argument_tuples::Arguments;
 use crate::code::owned_arg::OwnedArg;
 use crate::graph::executable::{ExecutableGraph, buffer_uses};
 use crate::graph::native::NativeGraph;
 use crate::graph::node::{Node, Operation, TensorUses};
-use crate::{Access, Arg, Arguments, Error, ErrorKind, Kernel, LaunchConfig, Result, Tensor};
+use crate::{Access, Arg, Error, ErrorKind, Kernel, LaunchConfig, Result, Tensor};
 
 /// A node, and what it is to do instead.
 pub(super) type Change = (usize, Operation);

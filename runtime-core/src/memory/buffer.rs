@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::abi::{self, Handle};
+use crate::model::device_info::MemorySpace;
 use crate::plugin::convert;
 use crate::timeline::Timeline;
 use crate::timeline::deferred_free::{ExternalOwner, Resource};
@@ -15,7 +16,7 @@ use crate::timeline::host_access::with_host_access;
 use crate::timeline::open_device::OpenDevice;
 use crate::timeline::queue_table::QueueStatus;
 use crate::timeline::word_lock::WordLock;
-use crate::{Access, Error, MemorySpace, Placement, Result};
+use crate::{Access, Error, Placement, Result};
 
 /// One allocation. The fields that every launch reads come first.
 #[repr(C)]

@@ -1,6 +1,8 @@
 //! Native code that was compiled and not loaded.
 
-use crate::{CodeFormat, KernelInfo, LoweredKernel, Options};
+use crate::model::kernel_info::KernelInfo;
+use crate::model::lowering::LoweredKernel;
+use crate::{CodeFormat, Options};
 
 /// Native code, with what its compiler reports.
 #[derive(Clone, Debug, PartialEq)]

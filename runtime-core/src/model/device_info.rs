@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{CodeFormat, Error, Options, Result, abi, did_you_mean};
+use crate::model::options::did_you_mean;
+use crate::{CodeFormat, Error, Options, Result, abi};
 
 /// The kind of a device. Each kind has its own implementation of `CommonRuntime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

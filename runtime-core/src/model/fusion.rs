@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DType, Options, PortableSource};
+use crate::model::portable_source::PortableSource;
+use crate::{DType, Options};
 
-/// Launches that run one after the other on one queue, for [`Lowering::fuse`](crate::Lowering::fuse).
+/// Launches that run one after the other on one queue, for [`Lowering::fuse`](crate::lowering::Lowering::fuse).
 #[derive(Clone, Copy, Debug)]
 pub struct FusionRequest<'a> {
     /// The launches, in order.
@@ -91,7 +92,7 @@ pub enum Promotion {
     Workgroup,
 }
 
-/// How launches are fused, as [`Lowering::fuse`](crate::Lowering::fuse) returns it.
+/// How launches are fused, as [`Lowering::fuse`](crate::lowering::Lowering::fuse) returns it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FusionPlan {
     /// The kernels to run, in order. Their `launches` cover all launches.

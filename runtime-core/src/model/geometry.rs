@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceInfo, Error, ErrorKind, KernelInfo, Limits, Result, abi};
+use crate::model::device_info::Limits;
+use crate::model::kernel_info::KernelInfo;
+use crate::{DeviceInfo, Error, ErrorKind, Result, abi};
 
 /// What a launch runs: a grid of work-groups, or on a host a range of iterations.
 ///
@@ -333,7 +335,8 @@ impl From<[u32; 3]> for Dim3 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Capabilities, DeviceKind};
+    use crate::DeviceKind;
+    use crate::model::device_info::Capabilities;
 
     #[test]
     fn a_group_beyond_the_device_is_invalid_and_one_beyond_the_kernel_lacks_resources() {

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Access, ArgKind, DType};
+use crate::model::access::ArgKind;
+use crate::{Access, DType};
 
 /// Properties of a kernel; `None` for those that the driver does not report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    CodeFormat, DeviceInfo, DeviceKind, Error, FusionPlan, FusionRequest, OptionSpec, Options, Param,
-    PortableSource, Result, SignatureParam,
-};
+use crate::model::fusion::{FusionPlan, FusionRequest};
+use crate::model::kernel_info::Param;
+use crate::model::options::OptionSpec;
+use crate::model::portable_source::PortableSource;
+use crate::model::signature::SignatureParam;
+use crate::{CodeFormat, DeviceInfo, DeviceKind, Error, Options, Result};
 
 /// Lowers portable code to a code format that a device accepts. The crate `runtime-kernel` implements it for
 /// WGSL.

@@ -2,10 +2,12 @@
 
 #![allow(unsafe_code, reason = "reads structures received across the ABI")]
 
+use crate::Result;
 use crate::abi::{self, Handle, Str};
+use crate::model::compiled::CompiledCode;
+use crate::model::kernel_info::KernelInfo;
 use crate::plugin::negotiate::DispatchTable;
 use crate::plugin::{convert, kernel_info};
-use crate::{CompiledCode, KernelInfo, Result};
 
 /// Copies compiled code, and releases it.
 ///

@@ -6,12 +6,11 @@ use std::collections::HashSet;
 use std::fmt::Display;
 
 use crate::abi::{self, Str};
+use crate::model::device_info::{Capabilities, Limits, MemorySpace};
+use crate::model::options::{OptionScope, OptionSpec};
 use crate::plugin::convert::{self, abi_mismatch};
 use crate::plugin::negotiate::copy_common_prefix;
-use crate::{
-    Capabilities, CodeFormat, DeviceId, DeviceInfo, DeviceKind, Limits, MemorySpace, OptionScope, OptionSpec,
-    OptionValue, Result, end_of,
-};
+use crate::{CodeFormat, DeviceId, DeviceInfo, DeviceKind, OptionValue, Result, end_of};
 
 /// Reads the device list of backend `target`.
 ///

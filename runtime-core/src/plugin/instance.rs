@@ -9,16 +9,14 @@ use std::sync::{Arc, Once};
 use parking_lot::Mutex;
 
 use crate::abi::{self, Handle, Status, Str};
+use crate::cache::CodeCache;
 use crate::model::code_load::LoadHook;
 use crate::model::lowering;
-use crate::plugin::convert;
-use crate::plugin::decode;
-use crate::plugin::host_log;
+use crate::model::lowering::Lowering;
+use crate::model::options::{OptionScope, OptionSpec};
 use crate::plugin::negotiate::{DispatchTable, ResolvedBackend};
-use crate::process;
-use crate::{
-    CodeCache, DeviceId, DeviceInfo, Error, ErrorKind, Lowering, OptionScope, OptionSpec, Options, Result,
-};
+use crate::plugin::{convert, decode, host_log};
+use crate::{DeviceId, DeviceInfo, Error, ErrorKind, Options, Result, process};
 
 /// What a `Runtime` has for the code of all its backends.
 #[derive(Clone, Debug)]

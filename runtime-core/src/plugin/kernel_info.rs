@@ -4,9 +4,10 @@
 
 use std::fmt::Display;
 
-use crate::abi;
+use crate::model::access::ArgKind;
+use crate::model::kernel_info::{KernelInfo, Param};
 use crate::plugin::convert;
-use crate::{Access, ArgKind, DType, KernelInfo, Param, Result};
+use crate::{Access, DType, Result, abi};
 
 /// A description in which nothing is known, to be filled in.
 pub(crate) const fn unknown() -> abi::KernelInfo {

@@ -20,9 +20,10 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
-use crate::abi;
 use crate::code::arg::ArgValue;
+use crate::code::argument_tuples::Arguments;
 use crate::code::raw_launch::RawLaunch;
+use crate::model::lowering::LoweredKernel;
 use crate::queue::collect::Collector;
 use crate::queue::submit::{AccessSet, SubmitFlags, Submitted, call_launch};
 use crate::timeline::Timeline;
@@ -30,10 +31,7 @@ use crate::timeline::deferred_free::Resource;
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
 use crate::timeline::virtual_queue::Cause;
-use crate::{
-    Arg, Arguments, DType, Error, Kernel, LaunchConfig, LoweredKernel, Placement, QueueOptions, Result,
-    Tensor,
-};
+use crate::{Arg, DType, Error, Kernel, LaunchConfig, Placement, QueueOptions, Result, Tensor, abi};
 
 /// An in-order stream of work on one device. Queues run concurrently; core orders work that shares a tensor.
 ///

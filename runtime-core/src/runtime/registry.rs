@@ -5,23 +5,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::backend::LinkedBackend;
+use crate::cache::CodeCache;
 use crate::code::compile;
-use crate::device;
 use crate::device::common_runtime::CommonRuntime;
-use crate::model::code_load::LoadHook;
+use crate::model::code_load::{CodeLoad, LoadHook};
+use crate::model::compiled::Compiled;
+use crate::model::lowering::Lowering;
+use crate::model::options::{OptionSpec, did_you_mean};
 use crate::plugin::instance::{CodeServices, Instance};
 use crate::plugin::load_report::{LoadOutcome, LoadReport, LoadStage};
-use crate::plugin::loader;
-use crate::plugin::manifest;
 use crate::plugin::negotiate::{ResolvedBackend, negotiate};
 use crate::plugin::search::{Environment, Found, Request, search};
+use crate::plugin::{loader, manifest};
 use crate::runtime::device_string::DeviceRef;
 use crate::timeline::open_device::OpenDevice;
 use crate::timeline::queue_table::QueueTable;
-use crate::{
-    CodeCache, CodeLoad, Compiled, DeviceInfo, Error, ErrorKind, Lowering, ModuleSource, OptionSpec, Options,
-    Result, did_you_mean,
-};
+use crate::{DeviceInfo, Error, ErrorKind, ModuleSource, Options, Result, device};
 
 /// The registry of backends and their devices. Cheap to clone; a process may have several.
 ///

@@ -16,12 +16,13 @@ use ::safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use memmap2::{MmapOptions, MmapRaw};
 
 use crate::memory::buffer::Buffer;
+use crate::model::options::did_you_mean;
 use crate::model::placement::Placement;
 use crate::platform::read_at;
 use crate::tensor::layout::Layout;
 use crate::timeline::deferred_free::ExternalOwner;
 use crate::timeline::open_device::OpenDevice;
-use crate::{DType, Error, ErrorKind, HostArray, Result, Tensor, did_you_mean};
+use crate::{DType, Error, ErrorKind, HostArray, Result, Tensor};
 
 /// Size of the staging buffer for loads and saves.
 const CHUNK_BYTES: usize = 8 << 20;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::abi::{self, Handle, Status};
+use crate::model::throttle_reasons::ThrottleReasons;
 use crate::plugin::instance::Instance;
 use crate::plugin::negotiate::DispatchTable;
 use crate::timeline::deferred_free::{DeferredFree, Resource};
@@ -22,7 +23,7 @@ use crate::timeline::queue_table::{QueueStatus, QueueTable};
 use crate::timeline::virtual_queue::Unsubmitted;
 use crate::timeline::wait_thread::WaitThread;
 use crate::timeline::{DeviceServices, LAST_PAUSE, LAST_TRIES, Timeline};
-use crate::{DeviceInfo, Error, ErrorKind, QueueOptions, Result, ThrottleReasons};
+use crate::{DeviceInfo, Error, ErrorKind, QueueOptions, Result};
 
 /// How long closing a device waits for work in flight before it leaks the device.
 const DROP_DEADLINE: Duration = Duration::from_secs(5);

@@ -6,10 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
-use runtime_core::{
-    CacheOptions, CodeCache, CodeLoad, CodeOrigin, Device, ErrorKind, ModuleSource, Options, Runtime,
-    RuntimeBuilder, read_write,
-};
+use runtime_core::cache::{CacheOptions, CodeCache};
+use runtime_core::code::{CodeLoad, CodeOrigin};
+use runtime_core::{Device, ErrorKind, ModuleSource, Options, Runtime, RuntimeBuilder, read_write};
 
 /// The origins of all loads, in order.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use runtime_core::{CommonRuntime, CounterReading, Device, ErrorKind, Options, Runtime};
+use runtime_core::device::CounterReading;
+use runtime_core::{CommonRuntime, Device, ErrorKind, Options, Runtime};
 
 fn open(options: &Options) -> Device {
     let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use runtime_core::evaluate::{
+    Clock, DataLocation, Evaluation, EvaluationArg, FlushCache, Measurement, Validation, Warmup,
+};
 use runtime_core::{
-    Access, Arg, Clock, CommonRuntime, DataLocation, ErrorKind, Evaluation, EvaluationArg, FlushCache,
-    Geometry, HostArray, Kernel, Measurement, ModuleSource, Options, Placement, Result, Runtime, Tensor,
-    Validation, Warmup,
+    Access, Arg, CommonRuntime, ErrorKind, Geometry, HostArray, Kernel, ModuleSource, Options, Placement,
+    Result, Runtime, Tensor,
 };
 
 fn device() -> Arc<dyn CommonRuntime> {

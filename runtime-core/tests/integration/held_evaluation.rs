@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runtime_core::{
-    Arg, Clock, CommonRuntime, DataLocation, ErrorKind, Evaluation, EvaluationArg, FlushCache, Geometry,
-    Kernel, Measurement, ModuleSource, Options, Result, Runtime, Warmup,
+use runtime_core::evaluate::{
+    Clock, DataLocation, Evaluation, EvaluationArg, FlushCache, Measurement, Warmup,
 };
+use runtime_core::{Arg, CommonRuntime, ErrorKind, Geometry, Kernel, ModuleSource, Options, Result, Runtime};
 
 fn open(id: &str, options: &Options) -> Arc<dyn CommonRuntime> {
     let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();

@@ -4,10 +4,12 @@
 
 use std::sync::Arc;
 
+use runtime_core::backend::OptionSpec;
+use runtime_core::code::{ArgKind, Param};
+use runtime_core::lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, PortableSource};
 use runtime_core::{
-    Access, Arg, ArgKind, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Geometry, Lowered, LoweredKernel,
-    LoweredParam, Lowering, ModuleSource, OptionSpec, Options, Param, PortableSource, Result, Runtime,
-    Tensor,
+    Access, Arg, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Geometry, ModuleSource, Options, Result,
+    Runtime, Tensor,
 };
 
 /// Lowers `NAME BUILTIN` to a kernel of the null backend.

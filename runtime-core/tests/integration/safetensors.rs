@@ -5,9 +5,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use runtime_core::{
-    CommonRuntime, DType, ErrorKind, HostArray, Placement, Runtime, Safetensors, StoredTensor,
-};
+use runtime_core::tensor::StoredTensor;
+use runtime_core::{CommonRuntime, DType, ErrorKind, HostArray, Placement, Runtime, Safetensors};
 use tempfile::TempDir;
 
 fn device() -> Arc<dyn CommonRuntime> {

@@ -6,9 +6,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use runtime_core::evaluate::{Clock, Measurement, TimedWork, Turns, Validation, Warmup};
 use runtime_core::{
-    Clock, CommonRuntime, Error, ErrorKind, Kernel, Measurement, ModuleSource, Result, Runtime, Tensor,
-    TimedWork, Turns, Validation, Warmup, read_write,
+    CommonRuntime, Error, ErrorKind, Kernel, ModuleSource, Result, Runtime, Tensor, read_write,
 };
 
 fn device() -> Arc<dyn CommonRuntime> {

@@ -8,7 +8,8 @@ use object::elf::{EM_ARM, EM_RISCV, ET_EXEC};
 use object::{
     Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SectionKind, SymbolKind,
 };
-use runtime_core::{Error, ErrorKind, ImageSizes, Result};
+use runtime_core::code::ImageSizes;
+use runtime_core::{Error, ErrorKind, Result};
 
 use super::tool;
 use crate::boards::{Board, LinkKind, Processor, Region};

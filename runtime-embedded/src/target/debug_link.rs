@@ -6,7 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
 
-use runtime_core::{Error, ErrorKind, Register, Result};
+use runtime_core::code::Register;
+use runtime_core::{Error, ErrorKind, Result};
 
 use super::constants::Constant;
 use super::link::{Link, PREPARE_DEADLINE, before_run};

@@ -1,6 +1,6 @@
 //! Names of registers.
 
-use runtime_core::Register;
+use runtime_core::code::Register;
 
 use super::mailbox::FaultRecord;
 use crate::boards::Processor;

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runtime_core::{Error, ErrorKind, Register, Result};
+use runtime_core::code::Register;
+use runtime_core::{Error, ErrorKind, Result};
 
 use super::constants::Constant;
 use super::debug_link::DebugLink;

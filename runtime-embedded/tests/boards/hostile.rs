@@ -34,7 +34,7 @@ const FIRMWARE: &str = "
     ";
 
 /// Flashes a program with one tensor, and runs it `calls` times.
-fn run(board: &Board, body: &str, calls: i64) -> runtime_core::Result<runtime_core::RunReport> {
+fn run(board: &Board, body: &str, calls: i64) -> runtime_core::Result<runtime_core::code::RunReport> {
     let x = board.embedded().tensor_from_seed(DType::I32, &[8], 1)?;
     let code = format!("{FIRMWARE}void f(int *x) {{\n{body}\n}}");
     board.embedded().flash(&c(&code).option("calls", calls), &[Arg::read_write(&x)])?;

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use runtime_core::backend::{CompiledCode, Source};
+use runtime_core::backend::Source;
+use runtime_core::code::CompiledCode;
 use runtime_core::{Options, Result};
 
 use super::nvrtc::{CompileRequest, DeviceCode, Nvrtc};

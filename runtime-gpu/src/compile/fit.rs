@@ -1,6 +1,6 @@
 //! How native code fits a device: by the architecture that it was compiled for, and by the version of its PTX.
 
-use runtime_core::backend::Fit;
+use runtime_core::code::Fit;
 
 use super::architecture::{Architecture, Variant};
 use super::binary_check::{FatbinEntry, cubin_architecture, fatbin_entries};

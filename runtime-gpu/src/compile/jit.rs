@@ -6,7 +6,8 @@ use std::ffi::{CStr, CString, c_uint, c_void};
 use std::ptr::without_provenance_mut;
 
 use cudarc::driver::sys::{CUjit_option, CUjitInputType, CUlinkState};
-use runtime_core::backend::{CompiledCode, c_text};
+use runtime_core::backend::c_text;
+use runtime_core::code::CompiledCode;
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::ptx::PtxOptions;

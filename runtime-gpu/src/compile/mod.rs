@@ -14,7 +14,8 @@ pub(crate) mod ptx;
 pub(crate) mod ptxas_log;
 pub(crate) mod registers;
 
-use runtime_core::backend::{CompiledCode, Fit, Source};
+use runtime_core::backend::Source;
+use runtime_core::code::{CompiledCode, Fit};
 use runtime_core::{Error, Result};
 
 use crate::context::PrimaryContext;

@@ -1,8 +1,7 @@
 //! Devices that are not there: the architectures that code can be compiled for, and what such a device has.
 
-use runtime_core::{
-    Capabilities, CodeFormat, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, Options, Result,
-};
+use runtime_core::device::{Capabilities, Limits, MemorySpace};
+use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, Error, ErrorKind, Options, Result};
 
 use super::architecture::Architecture;
 use super::nvrtc::Nvrtc;

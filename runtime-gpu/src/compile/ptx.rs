@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use runtime_core::backend::{CompiledCode, TemporaryFolder, run_program};
-use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result};
+use runtime_core::backend::{OptionSpec, TemporaryFolder, run_program};
+use runtime_core::code::CompiledCode;
+use runtime_core::{Error, ErrorKind, Options, Result};
 
 use super::nvjitlink::{Failure, NvJitLink};
 use super::{binary_check, ptxas_log, registers};

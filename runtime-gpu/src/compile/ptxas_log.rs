@@ -9,7 +9,7 @@
 //! ```
 
 use runtime_core::Options;
-use runtime_core::backend::{CompiledCode, KernelInfo};
+use runtime_core::code::{CompiledCode, KernelInfo};
 
 /// The NVRTC option that adds the resources to the log.
 pub(crate) const VERBOSE: &str = "--ptxas-options=-v";

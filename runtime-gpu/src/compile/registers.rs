@@ -1,6 +1,7 @@
 //! The module option `registers`: how many registers a work-item may use.
 
-use runtime_core::{Error, OptionSpec, Options, Result};
+use runtime_core::backend::OptionSpec;
+use runtime_core::{Error, Options, Result};
 
 use crate::formats::REGISTERS;
 

@@ -5,7 +5,8 @@
 
 use std::ffi::CString;
 
-use runtime_core::{CounterInfo, Error, ErrorKind, Result};
+use runtime_core::device::CounterInfo;
+use runtime_core::{Error, ErrorKind, Result};
 
 use super::cupti::{MetricProperties, MetricType, MetricsHost};
 

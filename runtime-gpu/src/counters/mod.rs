@@ -8,7 +8,8 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use runtime_core::backend::CounterSet;
-use runtime_core::{CounterInfo, CounterReading, Error, ErrorKind, Result};
+use runtime_core::device::{CounterInfo, CounterReading};
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::device_state::DeviceState;
 use cupti::{Cupti, MetricsHost, RangeProfiler, Session};

@@ -1,6 +1,7 @@
 //! Compares the outputs of an embedded device with what is expected.
 
-use runtime_core::{Access, HostArray, Result, Tolerance, Validation};
+use runtime_core::evaluate::{Tolerance, Validation};
+use runtime_core::{Access, HostArray, Result};
 
 use crate::job::Job;
 

@@ -10,10 +10,11 @@ mod wall_time;
 
 use std::time::{Duration, Instant};
 
-use runtime_core::{
-    Clock, ClockChoice, CommonRuntime, DeviceInfo, EmbeddedDevice, Error, ErrorKind, FlushCache, Measurement,
-    Result, RunReport, Timing, Validation, Warmup, percentile,
+use runtime_core::code::RunReport;
+use runtime_core::evaluate::{
+    Clock, ClockChoice, FlushCache, Measurement, Timing, Validation, Warmup, percentile,
 };
+use runtime_core::{CommonRuntime, DeviceInfo, EmbeddedDevice, Error, ErrorKind, Result};
 
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;

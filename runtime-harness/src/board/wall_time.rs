@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use runtime_core::{
-    Clock, Cost, Error, ErrorKind, Measurement, Result, Statistics, Timing, Validation, Warmup,
-};
+use runtime_core::evaluate::{Clock, Cost, Measurement, Statistics, Timing, Validation, Warmup};
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::row::{CounterValue, error_text};
 

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use runtime_core::{
-    Arg, Error, ErrorKind, Event, FusionOptions, FusionReport, HostArray, Kernel, LaunchConfig, Promotion,
-    Queue, Result, Tensor, Tolerance,
-};
+use runtime_core::evaluate::Tolerance;
+use runtime_core::fusion::{FusionOptions, FusionReport};
+use runtime_core::lowering::Promotion;
+use runtime_core::{Arg, Error, ErrorKind, Event, HostArray, Kernel, LaunchConfig, Queue, Result, Tensor};
 
 use super::{Chain, ChainRow, Expected, Place};
 use crate::job::BoundKernel;

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use runtime_core::{DType, Error, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::{DType, Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Argument, ArgumentKind, Spec, TensorSpec};

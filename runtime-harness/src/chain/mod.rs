@@ -10,7 +10,8 @@ mod traffic;
 
 use std::collections::HashMap;
 
-use runtime_core::{CommonRuntime, Error, HostArray, Result, Runtime, Validation};
+use runtime_core::evaluate::Validation;
+use runtime_core::{CommonRuntime, Error, HostArray, Result, Runtime};
 
 use crate::job::{BoundKernel, Job};
 use crate::spec::{Spec, TensorSpec};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use runtime_core::{
-    CodeFormat, Error, FusionArg, FusionLaunch, FusionRequest, FusionTensor, LaunchConfig, Options,
-    PortableSource, Promotion, Result,
+use runtime_core::lowering::{
+    FusionArg, FusionLaunch, FusionRequest, FusionTensor, PortableSource, Promotion,
 };
+use runtime_core::{CodeFormat, Error, LaunchConfig, Options, Result};
 
 use super::{Chain, Place};
 use crate::spec::{ArgumentKind, Spec};

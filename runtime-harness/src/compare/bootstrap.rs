@@ -1,6 +1,6 @@
 //! The ratio of two medians, with an interval.
 
-use runtime_core::percentile;
+use runtime_core::evaluate::percentile;
 
 use super::independence::independent_samples;
 use crate::random::Random;

@@ -229,7 +229,7 @@ fn advice_of_the_rows_is_repeated_only_if_the_samples_do_not_decide() {
     let decided = compared(&advised(100.0, "stop it"), &advised(120.0, "cool it"));
     assert_eq!((decided.verdict, decided.advice), (Verdict::Slower, Vec::new()));
     let mut other_clock = noisy(100.0, "stop it");
-    other_clock.measurement.as_mut().unwrap().clock = runtime_core::Clock::DeviceKernel;
+    other_clock.measurement.as_mut().unwrap().clock = runtime_core::evaluate::Clock::DeviceKernel;
     let incomparable = compared(&noisy(100.0, "stop it"), &other_clock);
     assert_eq!((incomparable.verdict, incomparable.advice), (Verdict::CannotTell, Vec::new()));
 }

@@ -3,7 +3,8 @@
 mod energy;
 mod reading;
 
-use runtime_core::{CommonRuntime, ErrorKind, LaunchConfig, Measurement, Queue, Result};
+use runtime_core::evaluate::Measurement;
+use runtime_core::{CommonRuntime, ErrorKind, LaunchConfig, Queue, Result};
 
 use crate::job::{BoundKernel, Job};
 use crate::row::{CounterValue, Energy};

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use runtime_core::{CounterInfo, CounterReading, CounterSet, Measurement, Result};
+use runtime_core::Result;
+use runtime_core::device::{CounterInfo, CounterReading, CounterSet};
+use runtime_core::evaluate::Measurement;
 
 use super::Calls;
 use crate::row::CounterValue;

@@ -1,8 +1,8 @@
 //! A loaded kernel with its tensors and arguments on one device.
 
+use runtime_core::evaluate::{DataLocation, EvaluationArg};
 use runtime_core::{
-    Access, Arg, CommonRuntime, DataLocation, Error, EvaluationArg, HostArray, Kernel, LaunchConfig,
-    Placement, Result, Tensor,
+    Access, Arg, CommonRuntime, Error, HostArray, Kernel, LaunchConfig, Placement, Result, Tensor,
 };
 
 use super::{Job, PackageChoice, module_source, packaged};

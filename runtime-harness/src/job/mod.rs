@@ -4,7 +4,8 @@ mod bound_kernel;
 mod module_source;
 mod packaged;
 
-use runtime_core::{Error, ErrorKind, Geometry, HostArray, Result, Runtime, Safetensors, Tolerance};
+use runtime_core::evaluate::Tolerance;
+use runtime_core::{Error, ErrorKind, Geometry, HostArray, Result, Runtime, Safetensors};
 
 use crate::crash_context::CrashContext;
 use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Spec, TensorSpec};

@@ -1,6 +1,7 @@
 //! Kernels of a package: finds the kernel file that a spec means, and loads what fits a device best.
 
-use runtime_core::{CommonRuntime, Error, ErrorKind, Kernel, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::{CommonRuntime, Error, ErrorKind, Kernel, Result};
 use runtime_package::{Choice, Package, PackagedKernel, Taken};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 mod causes;
 
 use causes::{Cause, causes};
-use runtime_core::Measurement;
+use runtime_core::evaluate::Measurement;
 
 use crate::row::{Defect, Noise};
 use crate::settings::EffectiveSettings;

@@ -1,5 +1,5 @@
 use super::*;
-use runtime_core::{Clock, Cost, Statistics, Throttled, Validation};
+use runtime_core::evaluate::{Clock, Cost, Statistics, Throttled, Validation};
 
 use crate::row::{DeviceNoise, HostNoise, OtherProcess};
 use crate::settings::Settings;

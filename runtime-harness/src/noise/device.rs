@@ -1,6 +1,7 @@
 //! The state of the device during the samples.
 
-use runtime_core::{CommonRuntime, Telemetry, ThrottleReasons};
+use runtime_core::CommonRuntime;
+use runtime_core::device::{Telemetry, ThrottleReasons};
 
 use super::system::System;
 use crate::row::{DeviceNoise, OtherProcess};

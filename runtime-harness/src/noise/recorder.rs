@@ -1,6 +1,7 @@
 //! Takes readings around the samples of an evaluation.
 
-use runtime_core::{CommonRuntime, Measurement, Moment};
+use runtime_core::CommonRuntime;
+use runtime_core::evaluate::{Measurement, Moment};
 
 use super::device::DeviceReading;
 use super::host::Beginning;

@@ -6,7 +6,7 @@
 //! In noise of 2%, planted defects are found in these shares of series with 30 (10) samples: a drift of 10% in 99% (41%), a first
 //! third that is 10% slower in 98% (85%), two equal modes that are 20% apart in 97% (43%).
 
-use runtime_core::percentile;
+use runtime_core::evaluate::percentile;
 
 use crate::row::Defect;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use runtime_core::{Measurement, Validation};
+use runtime_core::evaluate::{Measurement, Validation};
 use serde_json::Value;
 
 use super::escape::escaped;

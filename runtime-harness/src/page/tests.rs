@@ -28,7 +28,7 @@ fn nothing_hostile_becomes_markup() {
         row["settings"]["clock"] = json!(HOSTILE);
     });
     // The clock of a measurement is one of those that the program knows.
-    assert!(serde_json::from_value::<runtime_core::Clock>(json!(HOSTILE)).is_err());
+    assert!(serde_json::from_value::<runtime_core::evaluate::Clock>(json!(HOSTILE)).is_err());
     let page = page_of(vec![hostile]);
     assert!(!page.contains("<script") && !page.contains("<img"), "{page}");
     assert!(page.contains("&lt;script&gt;alert(&#39;x&#39;)"), "the name is shown");

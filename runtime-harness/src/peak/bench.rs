@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use runtime_core::evaluate::{Measurement, Tolerance, Warmup};
 use runtime_core::{
-    Arg, CommonRuntime, Error, ErrorKind, HostArray, Kernel, LaunchConfig, Measurement, Queue, Result,
-    Tensor, Tolerance, Warmup,
+    Arg, CommonRuntime, Error, ErrorKind, HostArray, Kernel, LaunchConfig, Queue, Result, Tensor,
 };
 
 use super::Effort;
@@ -54,7 +54,7 @@ impl<'a> Bench<'a> {
             .tolerance(Tolerance { rtol: Some(0.0), atol: Some(0.0), ..Tolerance::default() })
             .run()?;
         match &measurement.validation {
-            runtime_core::Validation::Failed(mismatch) => Err(wrong(&mismatch.to_string())),
+            runtime_core::evaluate::Validation::Failed(mismatch) => Err(wrong(&mismatch.to_string())),
             _ => Ok(measurement),
         }
     }
@@ -77,7 +77,10 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn configured<'b>(&self, benchmark: runtime_core::Benchmark<'b>) -> runtime_core::Benchmark<'b> {
+    fn configured<'b>(
+        &self,
+        benchmark: runtime_core::evaluate::Benchmark<'b>,
+    ) -> runtime_core::evaluate::Benchmark<'b> {
         let effort = self.effort;
         benchmark
             .samples(effort.samples())

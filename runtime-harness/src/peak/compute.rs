@@ -1,9 +1,9 @@
 //! Operations per second of each element type.
 
 use half::f16;
+use runtime_core::code::ParallelRange;
 use runtime_core::{
-    Arg, CodeFormat, DType, DeviceInfo, Error, ErrorKind, HostArray, LaunchConfig, ModuleSource,
-    ParallelRange, Result, abi,
+    Arg, CodeFormat, DType, DeviceInfo, Error, ErrorKind, HostArray, LaunchConfig, ModuleSource, Result, abi,
 };
 
 use super::bench::{Bench, Timed};

@@ -1,6 +1,6 @@
 //! A measured figure with its interval and its clock.
 
-use runtime_core::Statistics;
+use runtime_core::evaluate::Statistics;
 use serde::{Deserialize, Serialize};
 
 /// A measured rate or time.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use runtime_core::backend::cache_folder;
-use runtime_core::{AtomicFile, Error, ErrorKind, Result};
+use runtime_core::cache::AtomicFile;
+use runtime_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

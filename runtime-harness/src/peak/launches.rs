@@ -1,6 +1,7 @@
 //! Times of launches of an empty kernel.
 
-use runtime_core::{Arg, Clock, CodeFormat, DType, LaunchConfig, Result, Warmup};
+use runtime_core::evaluate::{Clock, Warmup};
+use runtime_core::{Arg, CodeFormat, DType, LaunchConfig, Result};
 
 use super::bench::Bench;
 use super::native::{native, unchecked};

@@ -3,9 +3,8 @@
 //! Reading, and copy and triad as STREAM defines them (J. D. `McCalpin` 1995): bytes read and written by the program, without those that
 //! the hardware reads before it writes.
 
-use runtime_core::{
-    Arg, CodeFormat, DType, DeviceInfo, LaunchConfig, ModuleSource, ParallelRange, Result, Tensor,
-};
+use runtime_core::code::ParallelRange;
+use runtime_core::{Arg, CodeFormat, DType, DeviceInfo, LaunchConfig, ModuleSource, Result, Tensor};
 
 use super::bench::{Bench, Timed};
 use super::native::{native, unchecked};

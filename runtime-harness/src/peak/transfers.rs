@@ -1,6 +1,7 @@
 //! Bandwidth of transfers between host and device.
 
-use runtime_core::{DType, Placement, Result, Statistics, Tensor};
+use runtime_core::evaluate::Statistics;
+use runtime_core::{DType, Placement, Result, Tensor};
 
 use super::bench::Bench;
 use super::{Direction, Figure, HostMemory, Missing, Peak, TransferPeak};

@@ -1,7 +1,7 @@
 //! The samples of each row: every sample as a dot, with the box of the quartiles, and the median with its interval.
 
 use plotters::style::{Color, RGBColor};
-use runtime_core::Measurement;
+use runtime_core::evaluate::Measurement;
 
 use super::canvas::{self, Align, Canvas};
 use super::names::{duration, shortened};
@@ -71,7 +71,8 @@ fn lane(canvas: &Canvas<'_>, (row, measurement): (&Row, &Measurement), (scale, y
     let mut sorted = measurement.samples_ns.clone();
     sorted.sort_unstable_by(f64::total_cmp);
     if !sorted.is_empty() {
-        let quartiles = [25.0, 75.0].map(|percent| scale.pixel(runtime_core::percentile(&sorted, percent)));
+        let quartiles =
+            [25.0, 75.0].map(|percent| scale.pixel(runtime_core::evaluate::percentile(&sorted, percent)));
         canvas.rectangle([(quartiles[0], y - 6), (quartiles[1], y + 6)], mark.mix(0.12).filled());
         canvas.rectangle([(quartiles[0], y - 6), (quartiles[1], y + 6)], mark.mix(0.6));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use runtime_core::Measurement;
+use runtime_core::evaluate::Measurement;
 
 use super::canvas::{self, Align, Canvas};
 use super::device_model::{device_and_model, is_same_model};

@@ -1,6 +1,7 @@
 //! The CSV report: a header and one line per row.
 
-use runtime_core::{Error, ErrorKind, Measurement, Result, Validation};
+use runtime_core::evaluate::{Measurement, Validation};
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::row::{Counts, Roofline, Row};
 

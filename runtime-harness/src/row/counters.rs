@@ -1,6 +1,6 @@
 //! Counters and energy of a call as plain data.
 
-use runtime_core::percentile;
+use runtime_core::evaluate::percentile;
 use serde::{Deserialize, Serialize};
 
 /// A counter of a row.

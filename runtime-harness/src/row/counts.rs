@@ -1,6 +1,7 @@
 //! What the counter of an embedded device has counted, as plain data. A count is never a time.
 
-use runtime_core::{DeviceInfo, ImageSizes, RunReport};
+use runtime_core::DeviceInfo;
+use runtime_core::code::{ImageSizes, RunReport};
 use serde::{Deserialize, Serialize};
 
 /// The counted calls of a kernel on an embedded device.

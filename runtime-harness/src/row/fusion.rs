@@ -1,6 +1,7 @@
 //! The results of a chain of kernels, one by one and fused, as plain data.
 
-use runtime_core::{FusionReport, Measurement, Validation};
+use runtime_core::evaluate::{Measurement, Validation};
+use runtime_core::fusion::FusionReport;
 use serde::{Deserialize, Serialize};
 
 use super::{measurement, validation};
@@ -82,7 +83,7 @@ impl ChainRun {
 impl FusedKernel {
     /// The kernels of a report.
     pub(crate) fn of(report: &FusionReport) -> Vec<Self> {
-        let kernel = |kernel: &runtime_core::ReportedKernel| Self {
+        let kernel = |kernel: &runtime_core::fusion::ReportedKernel| Self {
             first: kernel.launches.start,
             launches: kernel.launches.len(),
             barriers: kernel.barriers,

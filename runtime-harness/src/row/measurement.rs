@@ -1,6 +1,6 @@
 //! Measurements in reports, with the rates that follow from them.
 
-use runtime_core::Measurement;
+use runtime_core::evaluate::Measurement;
 use serde::{Serialize, Serializer};
 
 #[derive(Serialize)]

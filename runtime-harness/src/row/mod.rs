@@ -16,7 +16,8 @@ mod workload;
 
 use std::collections::BTreeMap;
 
-use runtime_core::{DeviceInfo, Error, ErrorKind, Measurement, Validation};
+use runtime_core::evaluate::{Measurement, Validation};
+use runtime_core::{DeviceInfo, Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -1,6 +1,7 @@
 //! How an evaluation ended.
 
-use runtime_core::{Error, ErrorKind, Mismatch};
+use runtime_core::evaluate::Mismatch;
+use runtime_core::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 
 use super::is_skipped;

@@ -1,6 +1,7 @@
 //! Where the tensors of a row were when a call began, and whether they were transferred.
 
-use runtime_core::{DataLocation, DeviceInfo, DeviceKind};
+use runtime_core::evaluate::DataLocation;
+use runtime_core::{DeviceInfo, DeviceKind};
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{ArgumentKind, LOCATIONS, Spec};

@@ -1,6 +1,7 @@
 //! The resources that the measured code uses, as the driver reports them.
 
-use runtime_core::{Kernel, KernelInfo, LaunchConfig};
+use runtime_core::code::KernelInfo;
+use runtime_core::{Kernel, LaunchConfig};
 use serde::{Deserialize, Serialize};
 
 /// A kernel's resource usage.
@@ -18,7 +19,7 @@ pub struct ResourceUsage {
 pub struct Occupancy {
     /// What is resident.
     #[serde(flatten)]
-    pub resident: runtime_core::Occupancy,
+    pub resident: runtime_core::code::Occupancy,
     /// `sub_groups / max_sub_groups`.
     pub fraction: f64,
 }

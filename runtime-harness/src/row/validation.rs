@@ -1,6 +1,6 @@
 //! Comparisons of outputs with their expected contents, as rows have them.
 
-use runtime_core::Validation;
+use runtime_core::evaluate::Validation;
 
 use super::Status;
 

@@ -1,6 +1,9 @@
 //! `[[arg]]`: tensors, scalars, structures, bytes and work-group memory.
 
-use runtime_core::{Access, DType, DTypeClass, DataLocation, Record, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::code::Record;
+use runtime_core::evaluate::DataLocation;
+use runtime_core::{Access, DType, DTypeClass, Result};
 
 use super::document::{Item, Section};
 use super::expression::Symbols;

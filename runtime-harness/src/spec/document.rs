@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use runtime_core::{Error, OptionValue, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::{Error, OptionValue, Result};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

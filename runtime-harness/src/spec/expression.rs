@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use runtime_core::did_you_mean;
+use runtime_core::backend::did_you_mean;
 
 /// The meaning of a name.
 #[derive(Clone, Debug, PartialEq)]

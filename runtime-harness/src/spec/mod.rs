@@ -18,9 +18,9 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use runtime_core::{
-    Access, CodeFormat, Cost, DType, DataLocation, LaunchConfig, Options, Record, Result, Tolerance,
-};
+use runtime_core::code::Record;
+use runtime_core::evaluate::{Cost, DataLocation, Tolerance};
+use runtime_core::{Access, CodeFormat, DType, LaunchConfig, Options, Result};
 
 use crate::settings::Settings;
 use crate::text_file;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use runtime_core::{DType, Error, OptionValue, Options, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::{DType, Error, OptionValue, Options, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use runtime_core::{
-    CodeFormat, Cost, Error, Geometry, LaunchConfig, OptionValue, Options, ParallelRange, Result, Tolerance,
-};
+use runtime_core::code::ParallelRange;
+use runtime_core::evaluate::{Cost, Tolerance};
+use runtime_core::{CodeFormat, Error, Geometry, LaunchConfig, OptionValue, Options, Result};
 
 use super::argument::{self, Scope, dtype, file_of, is_identifier, is_scalar};
 use super::document::{Document, Item, Section, to_integer};

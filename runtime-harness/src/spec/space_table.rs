@@ -1,6 +1,7 @@
 //! Parses `[tune]` and `[sweep]`.
 
-use runtime_core::{LaunchConfig, OptionValue, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::{LaunchConfig, OptionValue, Result};
 
 use super::argument::dtype;
 use super::document::{Item, Section};

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use runtime_core::{Access, DType, DataLocation, OptionValue, Record, Tolerance};
+use runtime_core::code::Record;
+use runtime_core::evaluate::{DataLocation, Tolerance};
+use runtime_core::{Access, DType, OptionValue};
 
 use super::init::{Init, Interval};
 use super::scalar::Number;

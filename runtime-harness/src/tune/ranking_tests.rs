@@ -1,6 +1,6 @@
 //! Tests of the ranking.
 
-use runtime_core::{Clock, Cost, Measurement, Statistics, Validation};
+use runtime_core::evaluate::{Clock, Cost, Measurement, Statistics, Validation};
 
 use super::{Ranking, Trial, TrialClass};
 use crate::compare::CompareOptions;

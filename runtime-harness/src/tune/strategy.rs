@@ -1,6 +1,7 @@
 //! Which candidates are measured, and how long.
 
-use runtime_core::{Result, Warmup};
+use runtime_core::Result;
+use runtime_core::evaluate::Warmup;
 
 use crate::settings::Settings;
 use crate::spec::{MAX_TRIED, Point, Space};

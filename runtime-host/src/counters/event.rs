@@ -1,6 +1,7 @@
 //! Names of events, as `perf list` shows them, and raw codes.
 
-use runtime_core::{Error, ErrorKind, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::{Error, ErrorKind, Result};
 
 /// `PERF_TYPE_HARDWARE`, `PERF_TYPE_SOFTWARE`, `PERF_TYPE_HW_CACHE`, `PERF_TYPE_RAW` of `linux/perf_event.h`.
 pub(crate) const HARDWARE: u32 = 0;

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use runtime_core::backend::ArgRef;
-use runtime_core::{DType, ErrorKind, Record};
+use runtime_core::code::Record;
+use runtime_core::{DType, ErrorKind};
 
 use super::*;
 use crate::arg_packing::{PackedArgs, Scratch};

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use runtime_core::code::ParallelRange;
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, ModuleSource, ParallelRange, Placement, Runtime,
-    Tensor,
+    Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, ModuleSource, Placement, Runtime, Tensor,
 };
 
 /// Structures as in `dlpack.h`; `add_offset` applies the byte offset, `add_data` ignores it.

@@ -7,9 +7,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use runtime_core::code::ParallelRange;
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, Element, Kernel, LaunchConfig, Module, ModuleSource, ParallelRange,
-    Runtime, Tensor,
+    Arg, CodeFormat, CommonRuntime, Element, Kernel, LaunchConfig, Module, ModuleSource, Runtime, Tensor,
 };
 
 struct Bench {

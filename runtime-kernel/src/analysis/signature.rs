@@ -1,9 +1,9 @@
 //! The signature of an entry point whose element types are not chosen yet.
 
 use naga::TypeInner;
-use runtime_core::{
-    DType, ElementType, Error, ErrorKind, Result, SignatureKind, SignatureParam, did_you_mean,
-};
+use runtime_core::backend::did_you_mean;
+use runtime_core::lowering::{ElementType, SignatureKind, SignatureParam};
+use runtime_core::{DType, Error, ErrorKind, Result};
 
 use crate::interface::{Interface, Scalar};
 use crate::parse::type_parameters::TypeParameters;

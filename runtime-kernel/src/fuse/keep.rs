@@ -1,6 +1,6 @@
 //! The tensors of a run that need no memory.
 
-use runtime_core::Promotion;
+use runtime_core::lowering::Promotion;
 
 use super::arrays::{Refusal, array};
 use super::legality::{Geometry, Launch, shown};

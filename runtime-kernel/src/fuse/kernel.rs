@@ -4,7 +4,8 @@ use std::iter;
 
 use naga::valid::FunctionInfo;
 use naga::{Binding, BuiltIn, EntryPoint, Expression, Function, Statement, TypeInner};
-use runtime_core::{Error, ErrorKind, PortableSource, Result};
+use runtime_core::lowering::PortableSource;
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::interface::Interface;
 use crate::ir::blocks;

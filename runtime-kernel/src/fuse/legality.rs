@@ -1,7 +1,8 @@
 //! The rules of fusion that do not depend on indices.
 
 use naga::{AddressSpace, TypeInner};
-use runtime_core::{DeviceInfo, FusionArg, FusionLaunch, FusionRequest, OptionValue, Options};
+use runtime_core::lowering::{FusionArg, FusionLaunch, FusionRequest};
+use runtime_core::{DeviceInfo, OptionValue, Options};
 
 use super::kernel::Body;
 use super::merge::Guard;

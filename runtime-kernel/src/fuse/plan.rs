@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use runtime_core::{
-    DeviceInfo, FusedArg, FusedCode, FusionPlan, FusionRequest, PlannedKernel, Promotion, Result, Seam,
+use runtime_core::lowering::{
+    FusedArg, FusedCode, FusionPlan, FusionRequest, PlannedKernel, Promotion, Seam,
 };
+use runtime_core::{DeviceInfo, Result};
 
 use super::collide::{Meeting, meeting};
 use super::keep::Promotions;

@@ -1,7 +1,8 @@
 //! From a merged module to text that the front end accepts.
 
 use naga::back::wgsl::{WriterFlags, write_string};
-use runtime_core::{FusedArg, FusionRequest, Result as CoreResult};
+use runtime_core::Result as CoreResult;
+use runtime_core::lowering::{FusedArg, FusionRequest};
 
 use super::merge::Merged;
 use crate::interface::Interface;
@@ -50,7 +51,7 @@ fn is_expected(request: &FusionRequest<'_>, merged: &Merged, interface: &Interfa
     let tensors = interface.tensors.len();
     let is_tensor = |arg: &FusedArg| match *arg {
         FusedArg::Of { launch, arg } => {
-            matches!(request.launches[launch].args[arg], runtime_core::FusionArg::Tensor(_))
+            matches!(request.launches[launch].args[arg], runtime_core::lowering::FusionArg::Tensor(_))
         }
         _ => false,
     };

@@ -1,6 +1,7 @@
 //! The option for thread coarsening, and the size of a launch from which it pays.
 
-use runtime_core::{Coarsening, DeviceInfo, Options, Result};
+use runtime_core::lowering::Coarsening;
+use runtime_core::{DeviceInfo, Options, Result};
 
 use super::Writer;
 use crate::interface::Interface;

@@ -1,6 +1,7 @@
 //! The option for running work-groups in loops, and the groups for which it is necessary.
 
-use runtime_core::{DeviceInfo, OptionSpec, Options};
+use runtime_core::backend::OptionSpec;
+use runtime_core::{DeviceInfo, Options};
 
 use super::Writer;
 use super::device_limits::{MAX_PRIVATE_BYTES, fits_group, usable_stack};

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use naga::{CooperativeRole, TypeInner};
-use runtime_core::{DeviceInfo, OptionSpec};
+use runtime_core::DeviceInfo;
+use runtime_core::backend::OptionSpec;
 
 use super::Writer;
 use crate::ir::cooperative;

@@ -1,6 +1,7 @@
 //! Subgroups: emulated where a device has none, and of the size that a kernel requires.
 
-use runtime_core::{DeviceInfo, Error, ErrorKind, OptionSpec, Options, Result};
+use runtime_core::backend::OptionSpec;
+use runtime_core::{DeviceInfo, Error, ErrorKind, Options, Result};
 
 use super::Writer;
 use super::matrix_units;

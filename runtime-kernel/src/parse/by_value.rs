@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use naga::valid::ModuleInfo;
 use naga::{AddressSpace, ArraySize, Expression, Handle, Module, Scalar, Type, TypeInner};
-use runtime_core::{Error, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::{Error, Result};
 
 use super::diagnostics::place;
 use super::validate_again;

@@ -9,7 +9,8 @@ use naga::compact::{KeepUnused, compact};
 use naga::proc::TypeResolution;
 use naga::valid::ModuleInfo;
 use naga::{Arena, Expression, Module, Scalar, ScalarKind, TypeInner};
-use runtime_core::{DType, Error, Options, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::{DType, Error, Options, Result};
 
 use super::diagnostics::place;
 use super::tokens::{Token, tokens};

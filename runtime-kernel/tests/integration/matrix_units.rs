@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, ErrorKind, Lowered, Options, PortableSource, Result};
+use runtime_core::lowering::{Lowered, PortableSource};
+use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, ErrorKind, Options, Result};
 use runtime_kernel::{Checks, Dialect, Feature, Program, Specialisation};
 
 const GEMM: &str = include_str!("../../../kernels/matrix_units/gemm.wgsl");

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use runtime_core::{Access, DType, ElementType, ErrorKind, Options, PortableSource, SignatureKind};
+use runtime_core::lowering::{ElementType, PortableSource, SignatureKind};
+use runtime_core::{Access, DType, ErrorKind, Options};
 use runtime_kernel::{Dialect, Program, Specialisation};
 
 /// The parameters as one line of text each.

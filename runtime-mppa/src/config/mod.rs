@@ -4,7 +4,8 @@ mod settings;
 
 use std::path::{Path, PathBuf};
 
-use runtime_core::{Error, OptionSpec, Options, Result};
+use runtime_core::backend::OptionSpec;
+use runtime_core::{Error, Options, Result};
 
 use crate::environment::{self, Environment};
 use settings::{choice, flag, path};

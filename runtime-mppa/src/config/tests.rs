@@ -1,6 +1,7 @@
 //! Every row of the configuration: default, variable, option, precedence, and refusal.
 
-use runtime_core::{ErrorKind, OptionScope, OptionValue};
+use runtime_core::backend::OptionScope;
+use runtime_core::{ErrorKind, OptionValue};
 
 use super::*;
 

@@ -1,6 +1,7 @@
 //! The events that the hardware counts.
 
-use runtime_core::{Error, ErrorKind, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::config::Arch;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use runtime_core::backend::CounterSet;
-use runtime_core::{CounterReading, Error, ErrorKind, Result};
+use runtime_core::device::CounterReading;
+use runtime_core::{Error, ErrorKind, Result};
 
 use super::{Event, Plan, RawValues, Request};
 

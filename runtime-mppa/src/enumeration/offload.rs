@@ -1,6 +1,7 @@
 //! The devices of the offload library: the chips of the driver's tree, if the SDK has the library.
 
-use runtime_core::{Capabilities, CodeFormat, DeviceInfo, DeviceKind, MemorySpace, abi};
+use runtime_core::device::{Capabilities, MemorySpace};
+use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, abi};
 
 use super::{ListedDevice, Machine, NO_TRACES, Route, VENDOR, missing_firmware, space};
 use crate::config::{Arch, Platform};

@@ -9,7 +9,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use runtime_core::{CounterInfo, Error, ErrorKind, Result};
+use runtime_core::device::CounterInfo;
+use runtime_core::{Error, ErrorKind, Result};
 
 use super::command::Command;
 use super::memory::{Memory, Space};

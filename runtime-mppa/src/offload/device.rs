@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{Allocate, CounterSet, Device, NoGraph, QueueOptions, Source};
-use runtime_core::{CounterInfo, Error, ErrorKind, OptionSpec, Result};
+use runtime_core::backend::{Allocate, CounterSet, Device, NoGraph, OptionSpec, Source};
+use runtime_core::device::CounterInfo;
+use runtime_core::{Error, ErrorKind, QueueOptions, Result};
 
 use super::counting::{self, Counting};
 use super::host_module::{HOST_MODULE, HostCode};

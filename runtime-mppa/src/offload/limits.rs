@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use runtime_core::{OptionSpec, Options, Result};
+use runtime_core::backend::OptionSpec;
+use runtime_core::{Options, Result};
 
 const OPTION: &str = "call_timeout_ms";
 /// Opening a board takes about 3 s, and other calls less.

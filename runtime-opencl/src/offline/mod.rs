@@ -6,11 +6,10 @@ pub(crate) mod spills;
 use std::path::Path;
 use std::time::Duration;
 
-use runtime_core::backend::{CompiledCode, Source, TemporaryFolder, included_files};
-use runtime_core::{
-    Capabilities, CodeFormat, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, OptionSpec, Options, Result,
-    abi,
-};
+use runtime_core::backend::{OptionSpec, Source, TemporaryFolder, included_files};
+use runtime_core::code::CompiledCode;
+use runtime_core::device::{Capabilities, Limits};
+use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, Error, ErrorKind, Options, Result, abi};
 
 use crate::{debug, program, registers};
 use command::Template;

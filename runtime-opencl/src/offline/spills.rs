@@ -9,7 +9,7 @@
 //! work-items per sub-group, the bytes of a work-item are one to four times as many on GPUs with registers of 32 bytes, and two to eight times
 //! on the others. It tells whether a kernel spills, and which of two builds of one width spills less.
 
-use runtime_core::backend::KernelInfo;
+use runtime_core::code::KernelInfo;
 
 /// The kernels in a compiler's log, with their registers and what they spill; those of which it says nothing are missing.
 pub(crate) fn kernels(log: &str) -> Vec<(String, KernelInfo)> {

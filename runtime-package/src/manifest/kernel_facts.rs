@@ -2,7 +2,9 @@
 
 use std::str::FromStr;
 
-use runtime_core::{Access, ArgKind, Coarsening, DType, KernelInfo, LoweredKernel, LoweredParam, Param};
+use runtime_core::code::{ArgKind, KernelInfo, Param};
+use runtime_core::lowering::{Coarsening, LoweredKernel, LoweredParam};
+use runtime_core::{Access, DType};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize, Deserialize)]

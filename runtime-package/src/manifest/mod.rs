@@ -6,7 +6,9 @@ mod options;
 
 use std::collections::HashSet;
 
-use runtime_core::{CodeFormat, Error, ErrorKind, KernelInfo, LoweredKernel, Options, Result};
+use runtime_core::code::KernelInfo;
+use runtime_core::lowering::LoweredKernel;
+use runtime_core::{CodeFormat, Error, ErrorKind, Options, Result};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use file_name::{in_archive, is_safe};

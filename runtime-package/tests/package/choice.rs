@@ -1,6 +1,7 @@
 //! What a device takes, and the reasons for what it does not take.
 
-use runtime_core::{Arg, CodeFormat, CommonRuntime, ErrorKind, Fit, Geometry, ModuleSource, Options, Tensor};
+use runtime_core::code::Fit;
+use runtime_core::{Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, ModuleSource, Options, Tensor};
 use runtime_package::{Choice, Package, Reason, Taken};
 
 use crate::fixture::{Code, bare_runtime, builder, package_of, runtime};

@@ -4,10 +4,10 @@ use std::io::{Cursor, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use runtime_core::{
-    Access, ArgKind, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Lowered, LoweredKernel, LoweredParam,
-    Lowering, OptionSpec, Options, Param, PortableSource, Result, Runtime,
-};
+use runtime_core::backend::OptionSpec;
+use runtime_core::code::{ArgKind, Param};
+use runtime_core::lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, PortableSource};
+use runtime_core::{Access, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Options, Result, Runtime};
 use runtime_package::{KernelFile, Package, PackageBuilder};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

@@ -1,7 +1,8 @@
 //! Constants, and the values given for specialisation constants.
 
 use half::f16;
-use runtime_core::{Error, ErrorKind, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::{Error, ErrorKind, Result};
 
 use super::{Constant, Id, SpirvModule, Type};
 

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group};
 use runtime_bench::{Fixture, compare, measure, measure_by_default, runtime, time};
-use runtime_core::{
-    Access, Arg, Clock, ClockChoice, DataLocation, Evaluation, EvaluationArg, Geometry, Timing, Warmup,
-};
+use runtime_core::evaluate::{Clock, ClockChoice, DataLocation, Evaluation, EvaluationArg, Timing, Warmup};
+use runtime_core::{Access, Arg, Geometry};
 
 /// Samples of an evaluation.
 const REPEAT: u64 = 1000;

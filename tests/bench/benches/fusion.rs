@@ -11,9 +11,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use runtime_core::fusion::{FusionOptions, FusionReport};
 use runtime_core::{
-    CodeFormat, CommonRuntime, Event, FusionOptions, FusionReport, Geometry, Kernel, ModuleSource, Queue,
-    Result, Runtime, Tensor,
+    CodeFormat, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Queue, Result, Runtime, Tensor,
 };
 
 const CODE: &str = "

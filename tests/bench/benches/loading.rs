@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use runtime_bench::{builder, is_measuring, measure_by_default};
-use runtime_core::{CacheOptions, CodeCache, Device, ModuleSource, Runtime, read_write};
+use runtime_core::cache::{CacheOptions, CodeCache};
+use runtime_core::{Device, ModuleSource, Runtime, read_write};
 
 const CALLS: usize = 1000;
 const ROUNDS: usize = 30;

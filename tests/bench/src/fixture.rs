@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use runtime_core::dispatch::Dispatcher;
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, Dispatcher, Event, Geometry, Kernel, ModuleSource, Queue, Result,
-    Runtime, RuntimeBuilder, Tensor,
+    Arg, CodeFormat, CommonRuntime, Event, Geometry, Kernel, ModuleSource, Queue, Result, Runtime,
+    RuntimeBuilder, Tensor,
 };
 
 use crate::direct_call::LIBRARY;

@@ -8,7 +8,8 @@ use runtime_core::abi::{
     self, AllocateRequest, Allocation, Arg, ArgValue, BackendTable, DType, Handle, HostTable, Launch,
     ModuleSource, QueueOptions, QueueTable, Status, Str, SubmitInfo, TensorArg,
 };
-use runtime_core::{convert, end_of};
+use runtime_core::backend::convert;
+use runtime_core::end_of;
 
 type LaunchCall = unsafe extern "C" fn(Handle, SubmitInfo, Handle, *const Launch) -> Status;
 

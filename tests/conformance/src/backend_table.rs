@@ -5,8 +5,8 @@ use std::path::Path;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use runtime_core::abi::{self, BackendTable, EntryPoint};
-use runtime_core::backend::LinkedBackend;
-use runtime_core::{Error, ErrorKind, convert};
+use runtime_core::backend::{LinkedBackend, convert};
+use runtime_core::{Error, ErrorKind};
 
 /// The table of a library that core has already loaded and validated.
 ///

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use runtime_core::{Capabilities, DeviceKind, Error, abi};
+use runtime_core::device::Capabilities;
+use runtime_core::{DeviceKind, Error, abi};
 
 use crate::context::Context;
 

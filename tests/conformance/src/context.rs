@@ -153,6 +153,6 @@ impl Context {
         self.target
             .options
             .iter()
-            .any(|spec| spec.key == key && spec.scope == runtime_core::OptionScope::Device)
+            .any(|spec| spec.key == key && spec.scope == runtime_core::backend::OptionScope::Device)
     }
 }

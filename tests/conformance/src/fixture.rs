@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use runtime_core::code::ArgKind;
+use runtime_core::graph::Recorder;
 use runtime_core::{
-    Arg, ArgKind, CommonRuntime, Element, Error, ErrorKind, Event, Geometry, Kernel, Module, Placement,
-    Queue, Recorder, Result, Tensor, abi,
+    Arg, CommonRuntime, Element, Error, ErrorKind, Event, Geometry, Kernel, Module, Placement, Queue, Result,
+    Tensor, abi,
 };
 
 use crate::case::{Failure, Verdict};

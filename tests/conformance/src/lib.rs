@@ -46,7 +46,8 @@ pub use serde_json::Value;
 use output::{OutputPipe, StopFlag};
 use report::{Records, Report};
 use runtime_core::backend::TemporaryFolder;
-use runtime_core::{CacheOptions, CodeCache, Runtime, RuntimeBuilder};
+use runtime_core::cache::{CacheOptions, CodeCache};
+use runtime_core::{Runtime, RuntimeBuilder};
 
 /// Runs the suite against `selection`, with the test runner's own `arguments` (filter, list, threads, format), then
 /// prints a summary of each device: the failures, what was not tested and why, and how many cases each missing

@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use runtime_core::{DeviceInfo, Error, ErrorKind, LoadOutcome, LoadStage, Result, Runtime, Target};
+use runtime_core::backend::{LoadOutcome, LoadStage};
+use runtime_core::{DeviceInfo, Error, ErrorKind, Result, Runtime, Target};
 
 use crate::context::Context;
 use crate::kernels::{KernelFolder, KernelProvider};

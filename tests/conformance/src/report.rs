@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use runtime_core::{Capabilities, DeviceKind};
+use runtime_core::DeviceKind;
+use runtime_core::device::Capabilities;
 use serde_json::{Value, json};
 
 use crate::case::{Failure, MissingRequirement};

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use runtime_core::{CodeFormat, CompiledCode, ErrorKind, ModuleSource, Options, Result, Runtime};
+use runtime_core::code::CompiledCode;
+use runtime_core::{CodeFormat, ErrorKind, ModuleSource, Options, Result, Runtime};
 
 /// Text with a kernel of the stub, whose assembler takes any text.
 const CODE: &str = ".version 7.0 void spin(long us);";

@@ -6,10 +6,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, CompiledCode, ErrorKind, Fit, Geometry, KernelInfo, ModuleSource,
-    Options, Runtime,
-};
+use runtime_core::code::{CompiledCode, Fit, KernelInfo};
+use runtime_core::{Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, ModuleSource, Options, Runtime};
 
 /// Text with kernels of the stub, whose compilers take any text.
 const CODE: &str =

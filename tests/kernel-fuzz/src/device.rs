@@ -10,9 +10,9 @@ use std::time::Duration;
 use naga::ScalarKind;
 use portable::host_checks;
 use portable::modified_lowering::modified_lowering;
+use runtime_core::lowering::Lowering;
 use runtime_core::{
-    Arg, CommonRuntime, DType, ErrorKind, Geometry, Lowering, ModuleSource, Options, Placement, Queue,
-    Runtime, Tensor,
+    Arg, CommonRuntime, DType, ErrorKind, Geometry, ModuleSource, Options, Placement, Queue, Runtime, Tensor,
 };
 use runtime_kernel::{REJECTED, naga};
 
@@ -331,7 +331,8 @@ const fn dtype(scalar: naga::Scalar) -> DType {
 
 #[cfg(test)]
 mod tests {
-    use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, PortableSource};
+    use runtime_core::lowering::PortableSource;
+    use runtime_core::{CodeFormat, DeviceInfo, DeviceKind};
 
     use super::*;
 

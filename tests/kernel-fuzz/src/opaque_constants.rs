@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use portable::modified_lowering::modified_lowering;
-use runtime_core::{CodeFormat, Lowering};
+use runtime_core::CodeFormat;
+use runtime_core::lowering::Lowering;
 
 /// The lowering of WGSL to SPIR-V with opaque constants; other formats are unchanged.
 pub(crate) fn opaque_constants() -> Arc<dyn Lowering> {

@@ -17,8 +17,8 @@
 
 use std::time::Duration;
 
-use runtime_core::backend::Param;
-use runtime_core::{Access, ArgKind, DType, Element, Result};
+use runtime_core::code::{ArgKind, Param};
+use runtime_core::{Access, DType, Element, Result};
 
 use crate::arguments::{Arguments, failed};
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::CounterSet;
-use runtime_core::{CounterInfo, CounterReading, Error, ErrorKind, Result, did_you_mean};
+use runtime_core::backend::{CounterSet, did_you_mean};
+use runtime_core::device::{CounterInfo, CounterReading};
+use runtime_core::{Error, ErrorKind, Result};
 
 use crate::fault::{Faults, OnDrop};
 

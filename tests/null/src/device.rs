@@ -3,15 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runtime_core::abi;
-use runtime_core::backend::{
-    Allocate, CompiledCode, CounterSet, Device, DeviceBytes, Fit, GraphNode, Program, QueueOptions, Register,
-    RunReport, Source,
+use runtime_core::backend::{Allocate, CounterSet, Device, DeviceBytes, GraphNode, Program, Source};
+use runtime_core::code::{CompiledCode, Fit, Register, RunReport};
+use runtime_core::device::{
+    Capabilities, CounterInfo, Limits, MemorySpace, MemoryUsage, Telemetry, ThrottleReasons,
 };
-use runtime_core::{
-    Capabilities, CounterInfo, DeviceInfo, DeviceKind, Error, ErrorKind, Limits, MemorySpace, MemoryUsage,
-    Options, Result, Telemetry, ThrottleReasons,
-};
+use runtime_core::{DeviceInfo, DeviceKind, Error, ErrorKind, Options, QueueOptions, Result, abi};
 
 use crate::counters::{self, NullCounters};
 use crate::disturbance::Disturbances;

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use runtime_core::{Error, OptionSpec, OptionValue, Options, Result, ThrottleReasons, abi, did_you_mean};
+use runtime_core::backend::{OptionSpec, did_you_mean};
+use runtime_core::device::ThrottleReasons;
+use runtime_core::{Error, OptionValue, Options, Result, abi};
 
 /// The reasons of `throttle`.
 const REASONS: [(&str, u64); 6] = [

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use half::{bf16, f16};
 use parking_lot::Mutex;
-use runtime_core::backend::{Program, ProgramArg, Register, RunReport, TensorDescription};
+use runtime_core::backend::{Program, ProgramArg, TensorDescription};
+use runtime_core::code::{Register, RunReport};
 use runtime_core::{DType, DTypeClass, Error, ErrorKind, Result};
 
 use crate::arguments::{Argument, Arguments, Tensor};

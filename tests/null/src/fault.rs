@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use runtime_core::{Error, ErrorKind, OptionSpec, Options, Result, did_you_mean};
+use runtime_core::backend::{OptionSpec, did_you_mean};
+use runtime_core::{Error, ErrorKind, Options, Result};
 
 /// Functions of the ABI's tables that can be made to fail.
 const FALLIBLE: [&str; 43] = [

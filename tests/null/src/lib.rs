@@ -47,8 +47,9 @@ pub use memory::{NullBuffer, freed_in_use};
 pub use module::{NullKernel, NullModule};
 pub use queue::NullQueue;
 
-use runtime_core::backend::{Backend, CompiledCode, Level, LinkedBackend, Log, Source};
-use runtime_core::{DeviceInfo, OptionSpec, Options, Result};
+use runtime_core::backend::{Backend, Level, LinkedBackend, Log, OptionSpec, Source};
+use runtime_core::code::CompiledCode;
+use runtime_core::{DeviceInfo, Options, Result};
 
 /// The backend's state.
 #[derive(Debug)]

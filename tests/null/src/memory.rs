@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use runtime_core::backend::{Buffer, DeviceBytes, HostBytes, HostBytesMut};
-use runtime_core::{Element, Error, ErrorKind, MemoryUsage, Result};
+use runtime_core::device::MemoryUsage;
+use runtime_core::{Element, Error, ErrorKind, Result};
 
 /// The content of fresh memory, so that no test relies on zeros.
 const FRESH: u8 = 0xa5;

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use runtime_core::backend::{CompiledCode, Fit, Kernel, KernelInfo, Module, Source};
-use runtime_core::{Error, ErrorKind, Geometry, Occupancy, Options, Result, did_you_mean};
+use runtime_core::backend::{Kernel, Module, Source, did_you_mean};
+use runtime_core::code::{CompiledCode, Fit, KernelInfo, Occupancy};
+use runtime_core::{Error, ErrorKind, Geometry, Options, Result};
 
 use crate::builtins::{BUILTINS, Builtin};
 use crate::fault::{Faults, OnDrop};

@@ -1,6 +1,7 @@
 //! The program runs the code that its build script compiled.
 
-use runtime_core::{Fit, Options, Runtime};
+use runtime_core::code::Fit;
+use runtime_core::{Options, Runtime};
 use runtime_package::{Reason, Taken};
 use runtime_package_tests::{package, scale, square};
 

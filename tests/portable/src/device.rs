@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libtest_mimic::{Completion, Failed, Trial};
+use runtime_core::lowering::Lowering;
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, Geometry, Lowering, Module,
-    ModuleSource, Options, Placement, Queue, Result, Runtime, Tensor, abi,
+    Arg, CodeFormat, CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, Geometry, Module, ModuleSource,
+    Options, Placement, Queue, Result, Runtime, Tensor, abi,
 };
 
 use crate::batch::{Executor, Failure};

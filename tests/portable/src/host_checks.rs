@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use runtime_core::{CodeFormat, Lowered, Lowering, PortableSource, Result};
+use runtime_core::lowering::{Lowered, Lowering, PortableSource};
+use runtime_core::{CodeFormat, Result};
 use runtime_kernel::{CCode, Checks, Dialect, Program, Specialisation};
 
 use crate::modified_lowering::{modified, modified_lowering};

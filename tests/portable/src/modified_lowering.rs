@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use runtime_core::{CodeFormat, DeviceInfo, Lowered, Lowering, OptionSpec, PortableSource, Result};
+use runtime_core::backend::OptionSpec;
+use runtime_core::lowering::{Lowered, Lowering, PortableSource};
+use runtime_core::{CodeFormat, DeviceInfo, Result};
 
 type Modify = dyn Fn(&PortableSource<'_>, CodeFormat, &mut Lowered) -> Result<()> + Send + Sync;
 

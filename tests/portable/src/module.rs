@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use runtime_core::{Limits, Result};
+use runtime_core::Result;
+use runtime_core::device::Limits;
 use runtime_kernel::{Checks, Dialect, GroupLoops, Program as Parsed, Specialisation};
 
 use crate::batch::batches;

@@ -5,9 +5,11 @@ use super::module::{raw_info, raw_params, source};
 use super::panic::{catch_panic, guard};
 use super::{Backend, Shims};
 use crate::abi::{self, Handle, ModuleSource, Property, Status, Str};
-use crate::backend::{CompiledCode, Device, Fit};
+use crate::backend::Device;
+use crate::model::compiled::{CompiledCode, Fit};
+use crate::model::kernel_info::KernelInfo;
 use crate::plugin::convert;
-use crate::{KernelInfo, Options, end_of};
+use crate::{Options, end_of};
 
 /// Compiled code, with the lists that its C form borrows.
 pub(super) struct Compiled {

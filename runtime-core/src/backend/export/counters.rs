@@ -7,8 +7,9 @@ use super::panic::{catch_panic, guard};
 use super::{Backend, Shims};
 use crate::abi::{self, CounterTable, Handle, Status, Str};
 use crate::backend::{CounterSet, Device};
+use crate::model::counters::CounterInfo;
 use crate::plugin::convert;
-use crate::{CounterInfo, Error, Result, end_of};
+use crate::{Error, Result, end_of};
 
 /// What a device handle points to. `repr(C)`, so that its address is that of the device.
 #[repr(C)]

@@ -8,7 +8,8 @@ use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, QueueOf, Shims};
 use crate::abi::{self, AllocateRequest, Allocation, DeviceTable, Handle, MemoryTable, Status};
 use crate::backend::{Allocate, Buffer, Device, DeviceBytes, HostBytesMut};
-use crate::{Error, MemoryUsage, Telemetry, end_of};
+use crate::model::device_info::{MemoryUsage, Telemetry};
+use crate::{Error, end_of};
 
 impl<B: Backend> Shims<B> {
     pub(super) const DEVICE: &'static DeviceTable = &DeviceTable {

@@ -7,7 +7,8 @@ use super::module::source;
 use super::panic::guard;
 use super::{Backend, Shims};
 use crate::abi::{self, EmbeddedTable, Handle, ModuleSource, Status};
-use crate::backend::{Device, Program, ProgramArg, Register, RunReport, TensorDescription};
+use crate::backend::{Device, Program, ProgramArg, TensorDescription};
+use crate::model::kernel_info::{Register, RunReport};
 use crate::plugin::convert;
 use crate::{Access, DType, Error, Options, Result, end_of};
 

@@ -12,8 +12,9 @@ use super::panic::{catch_panic, guard, install_hook};
 use super::{Backend, Shims};
 use crate::abi::{self, Handle, HostTable, InstanceTable, ModuleSource, Property, Status, Str};
 use crate::backend::Log;
+use crate::model::options::{OptionScope, OptionSpec};
 use crate::plugin::convert;
-use crate::{DeviceInfo, DeviceKind, OptionScope, OptionSpec, Options, Result, end_of};
+use crate::{DeviceInfo, DeviceKind, Options, Result, end_of};
 
 /// A backend's state, and the device list that core may still be reading.
 struct Instance<B> {
@@ -318,7 +319,7 @@ impl Device {
     }
 }
 
-fn raw_space(space: &crate::MemorySpace) -> abi::MemorySpace {
+fn raw_space(space: &crate::model::device_info::MemorySpace) -> abi::MemorySpace {
     let flag = |set: bool, bit: u64| if set { bit } else { 0 };
     abi::MemorySpace {
         name: Str::new(&space.name),

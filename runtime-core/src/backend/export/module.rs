@@ -6,9 +6,12 @@ use super::ffi::{abi_mismatch, borrow, from_handle, into_handle, out_param, read
 use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, KernelOf, ModuleOf, Shims};
 use crate::abi::{self, Handle, ModuleSource, ModuleTable, Status, Str};
-use crate::backend::{Device, Kernel, KernelInfo, Launch, Module, Param, Source};
+use crate::backend::{Device, Kernel, Launch, Module, Source};
+use crate::model::access::ArgKind;
+use crate::model::geometry::Occupancy;
+use crate::model::kernel_info::{KernelInfo, Param};
 use crate::plugin::convert;
-use crate::{ArgKind, Occupancy, Options, Result, end_of};
+use crate::{Options, Result, end_of};
 
 /// A module, with its symbol list in C form, created on first use.
 struct LoadedModule<M> {

@@ -7,9 +7,9 @@ use super::module::{kernel, launch};
 use super::panic::{catch_panic, guard};
 use super::{Backend, BufferOf, GraphOf, QueueOf, Shims};
 use crate::abi::{self, Handle, Progress, QueueTable, Status, SubmitInfo};
-use crate::backend::{Copy2D, Device, FillPattern, HostBytes, HostBytesMut, Queue, QueueOptions};
-use crate::end_of;
+use crate::backend::{Copy2D, Device, FillPattern, HostBytes, HostBytesMut, Queue};
 use crate::plugin::convert;
+use crate::{QueueOptions, end_of};
 
 impl<B: Backend> Shims<B> {
     pub(super) const QUEUE: &'static QueueTable = &QueueTable {

@@ -1,6 +1,7 @@
 //! The device options of staging, which are the same in every backend.
 
-use crate::{OptionSpec, Options, Result};
+use crate::model::options::OptionSpec;
+use crate::{Options, Result};
 
 const SLOT_KIB: &str = "staging_slot_kib";
 const THREADS: &str = "staging_threads";
@@ -53,7 +54,7 @@ impl StagingOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::OptionScope;
+    use crate::model::options::OptionScope;
 
     const DEFAULTS: StagingOptions = StagingOptions { slot_bytes: 1 << 20, threads: 8 };
 

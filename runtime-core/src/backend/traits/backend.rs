@@ -1,8 +1,10 @@
 //! The state of a backend.
 
 use super::{Device, Source};
-use crate::backend::{CompiledCode, Log};
-use crate::{DeviceInfo, Error, OptionSpec, Options, Result};
+use crate::backend::Log;
+use crate::model::compiled::CompiledCode;
+use crate::model::options::OptionSpec;
+use crate::{DeviceInfo, Error, Options, Result};
 
 /// The state of a backend: one per `Runtime`. Creating it makes no driver call.
 ///

@@ -1,6 +1,7 @@
 //! Open sets of counters.
 
-use crate::{CounterReading, Result};
+use crate::Result;
+use crate::model::counters::CounterReading;
 
 /// An open set of counters. Dropping it abandons a pass that has begun.
 pub trait CounterSet: Send + 'static {

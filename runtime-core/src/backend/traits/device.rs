@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use super::{CounterSet, Graph, Module, Program, Queue, Source};
-use crate::backend::{
-    Buffer, CompiledCode, DeviceBytes, Fit, GraphNode, HostBytesMut, QueueOptions, Register, RunReport,
-};
-use crate::{CounterInfo, Error, MemoryUsage, Result, Telemetry, ThrottleReasons};
+use crate::backend::{Buffer, DeviceBytes, GraphNode, HostBytesMut};
+use crate::model::compiled::{CompiledCode, Fit};
+use crate::model::counters::CounterInfo;
+use crate::model::device_info::{MemoryUsage, Telemetry};
+use crate::model::kernel_info::{Register, RunReport};
+use crate::model::throttle_reasons::ThrottleReasons;
+use crate::{Error, QueueOptions, Result};
 
 /// An open device.
 pub trait Device: Send + Sync + 'static {

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use crate::backend::{KernelInfo, read_file};
-use crate::{Error, Geometry, Occupancy, Options, Result};
+use crate::backend::read_file;
+use crate::model::geometry::Occupancy;
+use crate::model::kernel_info::KernelInfo;
+use crate::{Error, Geometry, Options, Result};
 
 /// A loaded module.
 pub trait Module: Send + Sync + 'static {

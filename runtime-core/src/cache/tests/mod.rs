@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::store::path_of;
 use super::*;
-use crate::{
-    Access, ArgKind, Coarsening, CodeFormat, DType, Error, ErrorKind, KernelInfo, LoweredKernel,
-    LoweredParam, Options, Param,
-};
+use crate::model::access::ArgKind;
+use crate::model::kernel_info::{KernelInfo, Param};
+use crate::model::lowering::{Coarsening, LoweredKernel, LoweredParam};
+use crate::{Access, CodeFormat, DType, Error, ErrorKind, Options};
 
 /// A cache folder of its own.
 struct Fixture {

@@ -23,9 +23,10 @@ mod raw;
 pub use export::DlpackTensor;
 pub use raw::*;
 
+use crate::DeviceInfo;
 #[cfg(doc)]
 use crate::Tensor;
-use crate::{DeviceInfo, MemorySpace};
+use crate::model::device_info::MemorySpace;
 
 /// The DLPack device for a memory space of a device.
 fn dl_device(info: &DeviceInfo, space: &MemorySpace) -> DLDevice {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use runtime_core::abi::{BackendTable, Handle, QueueTable, Status};
 use runtime_core::backend::LinkedBackend;
-use runtime_core::{ErrorKind, Event, EventClock, EventStatus, Options, Queue, QueueOptions};
+use runtime_core::evaluate::EventClock;
+use runtime_core::{ErrorKind, Event, EventStatus, Options, Queue, QueueOptions};
 
 use super::{BUSY_US, Scene};
 

@@ -1,6 +1,7 @@
 //! Arguments against the signature of native code.
 
-use runtime_core::{Dispatcher, ErrorKind, read, write};
+use runtime_core::dispatch::Dispatcher;
+use runtime_core::{ErrorKind, read, write};
 
 use super::{open, refused, source};
 

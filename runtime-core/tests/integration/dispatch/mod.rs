@@ -8,11 +8,12 @@ mod overloads;
 mod ranges;
 mod threads;
 
-use runtime_core::{Device, Dispatcher, ErrorKind, ModuleSource, Options, Result, Runtime};
+use runtime_core::dispatch::Dispatcher;
+use runtime_core::{Device, ErrorKind, ModuleSource, Options, Result, Runtime};
 
 /// A runtime that knows null devices only, without a code cache.
 fn runtime() -> Runtime {
-    let cache = runtime_core::CodeCache::off();
+    let cache = runtime_core::cache::CodeCache::off();
     Runtime::builder().discover(false).register(runtime_null::backend()).code_cache(cache).build()
 }
 

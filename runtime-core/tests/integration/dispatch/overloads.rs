@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use runtime_core::{ArgType, CodeOrigin, DType, Dispatcher, ErrorKind, ModuleSource, Overload};
+use runtime_core::code::CodeOrigin;
+use runtime_core::dispatch::{ArgType, Dispatcher, Overload};
+use runtime_core::{DType, ErrorKind, ModuleSource};
 
 use super::{dispatcher, open, open_with, refused, runtime, source};
 

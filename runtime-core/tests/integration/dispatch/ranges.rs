@@ -1,6 +1,7 @@
 //! Ranges that do not fit, each with the values in the message.
 
-use runtime_core::{Arg, Domain, ErrorKind, NdRange, read_write};
+use runtime_core::dispatch::{Domain, NdRange};
+use runtime_core::{Arg, ErrorKind, read_write};
 
 use super::{dispatcher, open, refused};
 

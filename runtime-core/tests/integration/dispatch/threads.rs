@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use runtime_core::{Dispatcher, ErrorKind};
+use runtime_core::ErrorKind;
+use runtime_core::dispatch::Dispatcher;
 
 use super::{open, source};
 

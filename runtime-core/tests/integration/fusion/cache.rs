@@ -2,7 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use runtime_core::{FusionOptions, Promotion, Tensor, read_write, write};
+use runtime_core::fusion::FusionOptions;
+use runtime_core::lowering::Promotion;
+use runtime_core::{Tensor, read_write, write};
 
 use super::{Scene, in_time};
 

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use runtime_core::{
-    ErrorKind, Event, EventStatus, Fuser, FusionOptions, Options, Placement, Queue, Tensor, read_write,
-};
+use runtime_core::fusion::{Fuser, FusionOptions};
+use runtime_core::{ErrorKind, Event, EventStatus, Options, Placement, Queue, Tensor, read_write};
 
 use super::{Scene, in_time};
 

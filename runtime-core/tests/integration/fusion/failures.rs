@@ -1,6 +1,7 @@
 //! Failures of the analysis, the compiler and the device.
 
-use runtime_core::{ErrorKind, FusionOptions, Options, read, write};
+use runtime_core::fusion::FusionOptions;
+use runtime_core::{ErrorKind, Options, read, write};
 use test_process::Messages;
 
 use super::lowering::Fault;

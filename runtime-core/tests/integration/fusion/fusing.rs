@@ -1,6 +1,7 @@
 //! What is fused, and how the rest is submitted.
 
-use runtime_core::{ErrorKind, Event, FusionOptions, QueueOptions, read, read_write, write};
+use runtime_core::fusion::FusionOptions;
+use runtime_core::{ErrorKind, Event, QueueOptions, read, read_write, write};
 
 use super::{Scene, in_time};
 

@@ -5,10 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use runtime_core::{
-    CacheAccess, CacheOptions, CodeCache, CommonRuntime, FusionOptions, ModuleSource, Runtime, read,
-    read_write, write,
-};
+use runtime_core::cache::{CacheAccess, CacheOptions, CodeCache};
+use runtime_core::fusion::FusionOptions;
+use runtime_core::{CommonRuntime, ModuleSource, Runtime, read, read_write, write};
 
 use super::lowering::{Fault, Joining, joining};
 use super::{KERNELS, in_time};

@@ -1,6 +1,7 @@
 //! Lists that are completed again and again, as executable graphs.
 
-use runtime_core::{FusionOptions, FusionReport, ModuleSource, Options, Queue, QueueOptions, Tensor, write};
+use runtime_core::fusion::{FusionOptions, FusionReport};
+use runtime_core::{ModuleSource, Options, Queue, QueueOptions, Tensor, write};
 
 use super::{Scene, in_time};
 

@@ -4,11 +4,13 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use runtime_core::{
-    Access, ArgKind, CodeFormat, DType, DeviceInfo, Error, ErrorKind, FusedArg, FusedCode, FusionArg,
-    FusionLaunch, FusionPlan, FusionRequest, Lowered, LoweredKernel, LoweredParam, Lowering, OptionSpec,
-    Options, Param, PlannedKernel, PortableSource, Promotion, Result, Seam,
+use runtime_core::backend::OptionSpec;
+use runtime_core::code::{ArgKind, Param};
+use runtime_core::lowering::{
+    FusedArg, FusedCode, FusionArg, FusionLaunch, FusionPlan, FusionRequest, Lowered, LoweredKernel,
+    LoweredParam, Lowering, PlannedKernel, PortableSource, Promotion, Seam,
 };
+use runtime_core::{Access, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Options, Result};
 
 /// What a test may ask of the lowering, and what it has seen.
 #[derive(Debug, Default)]

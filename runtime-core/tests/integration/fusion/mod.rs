@@ -19,9 +19,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use runtime_core::fusion::{Fuser, FusionOptions};
 use runtime_core::{
-    CommonRuntime, Fuser, FusionOptions, Kernel, ModuleSource, Options, Queue, Runtime, Tensor, read,
-    read_write, write,
+    CommonRuntime, Kernel, ModuleSource, Options, Queue, Runtime, Tensor, read, read_write, write,
 };
 
 use self::lowering::{Fault, Joining, joining};

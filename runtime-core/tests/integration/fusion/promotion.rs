@@ -1,6 +1,8 @@
 //! Tensors that nobody reads any more.
 
-use runtime_core::{DType, ErrorKind, FusionOptions, Promotion, read, read_write, write};
+use runtime_core::fusion::FusionOptions;
+use runtime_core::lowering::Promotion;
+use runtime_core::{DType, ErrorKind, read, read_write, write};
 
 use super::{Scene, in_time};
 

@@ -3,7 +3,8 @@
 use std::sync::Barrier;
 use std::sync::atomic::Ordering;
 
-use runtime_core::{Fuser, FusionOptions, Options, Tensor, read_write};
+use runtime_core::fusion::{Fuser, FusionOptions};
+use runtime_core::{Options, Tensor, read_write};
 
 use super::{Scene, in_time};
 

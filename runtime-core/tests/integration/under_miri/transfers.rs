@@ -61,7 +61,7 @@ fn a_download_of_a_failed_kernels_output_fails() {
     let device = slow();
     let (first, second, x) = (queue(&*device), queue(&*device), floats(&*device, &[1.0]));
     first.launch(&kernel(&*device, "fail"), Geometry::single(), (Arg::write(&x),)).unwrap();
-    let download = second.download::<f32>(&x).and_then(runtime_core::Download::wait);
+    let download = second.download::<f32>(&x).and_then(runtime_core::queue::Download::wait);
     assert_eq!(download.unwrap_err().kind(), ErrorKind::Failed);
 }
 

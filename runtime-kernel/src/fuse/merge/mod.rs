@@ -7,7 +7,8 @@ use naga::{
     AddressSpace, ArraySize, BuiltIn, FastHashMap, Function, GlobalVariable, Handle, Literal, Module,
     ResourceBinding, Scalar, Span, StorageAccess, Type, TypeInner,
 };
-use runtime_core::{DType, Error, FusedArg, FusionArg, FusionRequest, Result};
+use runtime_core::lowering::{FusedArg, FusionArg, FusionRequest};
+use runtime_core::{DType, Error, Result};
 
 use self::copy::{Copier, PromotedVariable, ScalarSource};
 use super::kernel::Body;

@@ -1,7 +1,7 @@
 //! Pairs that look as if they could be fused, and race if they are.
 
 use super::{List, N, kernel, u32_arg};
-use runtime_core::FusionArg::Tensor;
+use runtime_core::lowering::FusionArg::Tensor;
 
 const SCALE: &str = "if i < s.n { y[i] = 2.0 * x[i]; }";
 

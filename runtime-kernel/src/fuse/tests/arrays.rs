@@ -1,6 +1,6 @@
 //! Tensors that are kept in arrays of an item or of a group.
 
-use runtime_core::{FusedCode, Promotion};
+use runtime_core::lowering::{FusedCode, Promotion};
 
 use super::List;
 

@@ -1,6 +1,6 @@
 //! Indices with quotients, remainders, minima and choices.
 
-use runtime_core::FusionArg::Tensor;
+use runtime_core::lowering::FusionArg::Tensor;
 
 use super::{List, N, kernel, u32_arg};
 

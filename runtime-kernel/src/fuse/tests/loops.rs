@@ -1,6 +1,6 @@
 //! Loops over the whole grid, and over rows.
 
-use runtime_core::FusionArg::Tensor;
+use runtime_core::lowering::FusionArg::Tensor;
 
 use super::{List, N, kernel, u32_arg};
 

@@ -1,9 +1,9 @@
 //! What fuses, and what does not, with the reason.
 
-use runtime_core::{
-    CodeFormat, DType, DeviceInfo, DeviceKind, FusionArg, FusionLaunch, FusionPlan, FusionRequest,
-    FusionTensor, Options, PortableSource, Promotion,
+use runtime_core::lowering::{
+    FusionArg, FusionLaunch, FusionPlan, FusionRequest, FusionTensor, PortableSource, Promotion,
 };
+use runtime_core::{CodeFormat, DType, DeviceInfo, DeviceKind, Options};
 
 mod adversarial;
 mod arrays;

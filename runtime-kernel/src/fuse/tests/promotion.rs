@@ -1,6 +1,6 @@
 //! Tensors that need no memory.
 
-use runtime_core::{FusedArg, Promotion};
+use runtime_core::lowering::{FusedArg, Promotion};
 
 use super::List;
 

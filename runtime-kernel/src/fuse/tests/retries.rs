@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 
-use runtime_core::{Error, FusionPlan, Result};
+use runtime_core::lowering::FusionPlan;
+use runtime_core::{Error, Result};
 
 use super::List;
 use crate::program::Program;

@@ -1,6 +1,8 @@
 //! The rules that do not depend on indices.
 
-use runtime_core::{FusedArg, FusionArg::Tensor, FusionLaunch, FusionRequest, Options, PortableSource};
+use runtime_core::Options;
+use runtime_core::lowering::FusionArg::Tensor;
+use runtime_core::lowering::{FusedArg, FusionLaunch, FusionRequest, PortableSource};
 
 use super::{List, N, kernel, u32_arg};
 

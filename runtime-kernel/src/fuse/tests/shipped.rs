@@ -1,7 +1,8 @@
 //! The kernels of `kernels/` that are made to be fused, as they are.
 
-use runtime_core::FusionArg::{Scalar, Tensor};
-use runtime_core::{DType, FusionArg, FusionTensor, Promotion};
+use runtime_core::DType;
+use runtime_core::lowering::FusionArg::{Scalar, Tensor};
+use runtime_core::lowering::{FusionArg, FusionTensor, Promotion};
 
 use super::{List, u32_arg};
 

@@ -4,7 +4,8 @@ use naga::{
     AddressSpace, Binding, Expression, Handle, Literal, RelationalFunction, ScalarKind, Type, TypeInner,
     UnaryOperator,
 };
-use runtime_core::{DType, FusionArg};
+use runtime_core::DType;
+use runtime_core::lowering::FusionArg;
 
 use super::value::{Condition, Value};
 use super::{Part, Walk};

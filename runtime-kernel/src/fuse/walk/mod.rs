@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use naga::proc::Layouter;
 use naga::{BuiltIn, Function, GlobalVariable, Handle};
-use runtime_core::{FusionArg, FusionLaunch, FusionTensor};
+use runtime_core::lowering::{FusionArg, FusionLaunch, FusionTensor};
 
 use self::value::Value;
 use super::kernel::Body;

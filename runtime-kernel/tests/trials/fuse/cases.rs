@@ -1,7 +1,8 @@
 //! Lists of launches that leave the same bits when they are fused, on any device.
 
-use runtime_core::FusionArg::{self, Tensor};
-use runtime_core::{DType, Promotion};
+use runtime_core::DType;
+use runtime_core::lowering::FusionArg::{self, Tensor};
+use runtime_core::lowering::Promotion;
 
 use super::lists::{self, Case, Launch, number};
 use super::support::Device;

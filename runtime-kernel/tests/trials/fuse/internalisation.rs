@@ -1,7 +1,7 @@
 //! Tensors that a fused kernel keeps in registers, arrays of an item, or work-group memory, with the same results.
 
-use runtime_core::FusionArg::Tensor;
-use runtime_core::{FusedCode, Promotion};
+use runtime_core::lowering::FusionArg::Tensor;
+use runtime_core::lowering::{FusedCode, Promotion};
 
 use super::cases::{Check, N, chain, kernel, launch, launch_of_two};
 use super::lists::{self, Case, number};

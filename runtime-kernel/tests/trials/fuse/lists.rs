@@ -1,11 +1,12 @@
 //! Lists of launches, also random ones.
 #![allow(clippy::cast_possible_truncation, reason = "small numbers")]
 
-use runtime_core::FusionArg::Tensor;
-use runtime_core::{
-    DType, DeviceInfo, FusedArg, FusionArg, FusionLaunch, FusionPlan, FusionRequest, FusionTensor, Options,
-    PlannedKernel, PortableSource, Promotion,
+use runtime_core::lowering::FusionArg::Tensor;
+use runtime_core::lowering::{
+    FusedArg, FusionArg, FusionLaunch, FusionPlan, FusionRequest, FusionTensor, PlannedKernel,
+    PortableSource, Promotion,
 };
+use runtime_core::{DType, DeviceInfo, Options};
 
 /// A launch: its code, entry point, groups and arguments.
 #[derive(Clone, Debug)]

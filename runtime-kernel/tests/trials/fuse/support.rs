@@ -1,9 +1,8 @@
 //! Runs launches as they are and as a plan fuses them, and compares what they leave in the tensors.
 
-use runtime_core::{
-    Access, Arg, ArgKind, CommonRuntime, FusionArg, FusionPlan, Geometry, Kernel, ModuleSource,
-    PlannedKernel, Queue, Tensor,
-};
+use runtime_core::code::ArgKind;
+use runtime_core::lowering::{FusionArg, FusionPlan, PlannedKernel};
+use runtime_core::{Access, Arg, CommonRuntime, Geometry, Kernel, ModuleSource, Queue, Tensor};
 
 use super::lists::Case;
 

@@ -17,9 +17,10 @@ use std::time::{Duration, Instant};
 
 use raw::{Raw, ok};
 use runtime_bench::median;
+use runtime_core::dispatch::Dispatcher;
 use runtime_core::{
-    Arg, CodeFormat, CommonRuntime, DType, Dispatcher, Element, Geometry, Kernel, ModuleSource, Options,
-    Placement, Queue, Runtime, Tensor,
+    Arg, CodeFormat, CommonRuntime, DType, Element, Geometry, Kernel, ModuleSource, Options, Placement,
+    Queue, Runtime, Tensor,
 };
 
 const PTX: &str = ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry touch(.param .u64 a, .param .u64 b, .param .u64 c, .param .f32 s)\n{\nret;\n}\n";

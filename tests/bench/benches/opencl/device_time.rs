@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-use runtime_core::{
-    Access, Arg, Clock, ClockChoice, DataLocation, Element, Evaluation, EvaluationArg, Geometry, Kernel,
-    Placement, Tensor, Timing, Warmup,
-};
+use runtime_core::evaluate::{Clock, ClockChoice, DataLocation, Evaluation, EvaluationArg, Timing, Warmup};
+use runtime_core::{Access, Arg, Element, Geometry, Kernel, Placement, Tensor};
 
 use crate::raw::{ITEMS, Raw, set};
 use crate::{Device, median, module};

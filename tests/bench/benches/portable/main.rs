@@ -101,7 +101,7 @@ fn small(runtime: &Runtime, opencl: Option<&Pocl>, options: &Options) -> Vec<Row
     let call = interleave::take_many(options, &mut || ours.call(), other());
     let launch = interleave::take_many(options, &mut || ours.launch_and_wait(), other());
     vec![
-        Row::new("call", &call, runtime_core::Cost::default()),
-        Row::new("launch, then wait", &launch, runtime_core::Cost::default()),
+        Row::new("call", &call, runtime_core::evaluate::Cost::default()),
+        Row::new("launch, then wait", &launch, runtime_core::evaluate::Cost::default()),
     ]
 }

@@ -1,7 +1,7 @@
 //! The table, as Markdown.
 
 use runtime_bench::median;
-use runtime_core::Cost;
+use runtime_core::evaluate::Cost;
 
 use crate::interleave::Samples;
 

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use object::{Object, ObjectSymbol};
 use runtime_core::abi::{MAJOR, MINOR};
-use runtime_core::{ErrorKind, LoadOutcome, Runtime};
+use runtime_core::backend::LoadOutcome;
+use runtime_core::{ErrorKind, Runtime};
 
 fn library(folder: &tempfile::TempDir) -> PathBuf {
     runtime_c_backend_tests::build_as_it_is(folder.path()).unwrap()

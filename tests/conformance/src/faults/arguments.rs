@@ -4,7 +4,8 @@ use std::process::{Command, ExitCode};
 
 use clap::Args;
 use libtest_mimic::Arguments;
-use runtime_core::{ErrorKind, did_you_mean};
+use runtime_core::ErrorKind;
+use runtime_core::backend::did_you_mean;
 
 use super::job::KINDS;
 use super::sweep::print;

@@ -8,7 +8,8 @@ use runtime_core::abi::{
     KernelInfo, MemorySpace, MemoryUsage, Occupancy, OptionSpec, Progress, Property, RunReport, Status, Str,
     Telemetry,
 };
-use runtime_core::{ErrorKind, convert, end_of};
+use runtime_core::backend::convert;
+use runtime_core::{ErrorKind, end_of};
 
 use super::corruption::Corruption;
 

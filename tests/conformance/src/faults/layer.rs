@@ -16,7 +16,8 @@ use runtime_core::abi::{
     ModuleTable, Occupancy, OptionSpec, Progress, Property, QueueOptions, QueueTable, RunReport, Status, Str,
     SubmitInfo, Telemetry, TensorDescription,
 };
-use runtime_core::{Error, ErrorKind, convert};
+use runtime_core::backend::convert;
+use runtime_core::{Error, ErrorKind};
 
 use super::corrupt::{self, Argument, List, Returned};
 use super::object_tracker::{self, Kind};

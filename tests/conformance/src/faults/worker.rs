@@ -8,8 +8,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use runtime_core::backend::LinkedBackend;
-use runtime_core::{CodeCache, Error, ErrorKind, LoadOutcome};
+use runtime_core::backend::{LinkedBackend, LoadOutcome};
+use runtime_core::cache::CodeCache;
+use runtime_core::{Error, ErrorKind};
 
 use super::job::{Job, RunResult, RunStatus};
 use super::object_tracker::Injection;

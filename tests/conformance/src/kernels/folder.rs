@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use runtime_core::{DeviceInfo, Error, ErrorKind, Result, did_you_mean};
+use runtime_core::backend::did_you_mean;
+use runtime_core::{DeviceInfo, Error, ErrorKind, Result};
 
 use super::{ALL, FormatKernels};
 

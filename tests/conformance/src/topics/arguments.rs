@@ -1,6 +1,7 @@
 //! Launch arguments: every kind, and invalid ones.
 
-use runtime_core::{Arg, DeviceKind, ErrorKind, Options, Record};
+use runtime_core::code::Record;
+use runtime_core::{Arg, DeviceKind, ErrorKind, Options};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;

@@ -1,6 +1,7 @@
 //! Clocks of timed evaluations: which are available, and that times carry the name of their clock.
 
-use runtime_core::{Clock, ClockChoice, ErrorKind, abi};
+use runtime_core::evaluate::{Clock, ClockChoice};
+use runtime_core::{ErrorKind, abi};
 
 use super::evaluation::{FillEvaluation, evaluate, measure};
 use crate::case::{Requirement, Verdict, cases};

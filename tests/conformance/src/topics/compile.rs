@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use runtime_core::backend::TemporaryFolder;
-use runtime_core::{
-    Arg, CacheOptions, CodeCache, CodeLoad, CodeOrigin, CommonRuntime, Compiled, DeviceInfo, Error,
-    ErrorKind, Fit, Kernel, ModuleSource,
-};
+use runtime_core::cache::{CacheOptions, CodeCache};
+use runtime_core::code::{CodeLoad, CodeOrigin, Compiled, Fit};
+use runtime_core::{Arg, CommonRuntime, DeviceInfo, Error, ErrorKind, Kernel, ModuleSource};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;

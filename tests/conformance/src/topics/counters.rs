@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use runtime_core::{CounterInfo, CounterSet, Error, ErrorKind, abi};
+use runtime_core::device::{CounterInfo, CounterSet};
+use runtime_core::{Error, ErrorKind, abi};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use runtime_core::dispatch::{ArgType, Dispatcher, Domain, NdRange};
 use runtime_core::{
-    ArgType, CodeFormat, DType, DTypeClass, Dispatcher, Domain, Element, ErrorKind, HostArray, ModuleSource,
-    NdRange, Placement, Tensor, half, read_write,
+    CodeFormat, DType, DTypeClass, Element, ErrorKind, HostArray, ModuleSource, Placement, Tensor, half,
+    read_write,
 };
 
 use crate::case::{Failure, Requirement, Verdict, cases};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use runtime_core::code::Register;
 use runtime_core::{
-    Arg, DType, DeviceKind, EmbeddedDevice, ErrorKind, HostArray, ModuleSource, Options, Register, Tensor,
+    Arg, DType, DeviceKind, EmbeddedDevice, ErrorKind, HostArray, ModuleSource, Options, Tensor,
 };
 
 use crate::case::{Failure, Requirement, Verdict, cases};

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use runtime_core::{
-    Access, Arg, Clock, ClockChoice, DataLocation, ErrorKind, Evaluation, EvaluationArg, FlushCache,
-    HostArray, Kernel, Measurement, Tensor, Warmup,
+use runtime_core::evaluate::{
+    Clock, ClockChoice, DataLocation, Evaluation, EvaluationArg, FlushCache, Measurement, Warmup,
 };
+use runtime_core::{Access, Arg, ErrorKind, HostArray, Kernel, Tensor};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;

@@ -1,6 +1,7 @@
 //! Graphs: record without running, instantiate, update, replay.
 
-use runtime_core::{Arg, ErrorKind, Graph, Options, Queue, Recorder, abi};
+use runtime_core::graph::Recorder;
+use runtime_core::{Arg, ErrorKind, Graph, Options, Queue, abi};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use runtime_core::{DeviceInfo, DeviceKind, ErrorKind, OptionScope, Telemetry, abi};
+use runtime_core::backend::OptionScope;
+use runtime_core::device::Telemetry;
+use runtime_core::{DeviceInfo, DeviceKind, ErrorKind, abi};
 
 use crate::case::{Requirement, Verdict, cases};
 use crate::context::Context;

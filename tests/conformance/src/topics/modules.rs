@@ -1,6 +1,7 @@
 //! Modules: loaded code, its entry points, and errors of code that does not load.
 
-use runtime_core::{ErrorKind, Geometry, OptionScope, OptionSpec, Options};
+use runtime_core::backend::{OptionScope, OptionSpec};
+use runtime_core::{ErrorKind, Geometry, Options};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;

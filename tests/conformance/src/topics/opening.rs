@@ -110,7 +110,7 @@ fn an_unknown_option_is_refused(context: &Context) -> Verdict {
 }
 
 fn an_option_of_the_wrong_type_is_refused(context: &Context) -> Verdict {
-    let scope = runtime_core::OptionScope::Device;
+    let scope = runtime_core::backend::OptionScope::Device;
     let Some(spec) = context.target().options.iter().find(|spec| spec.scope == scope) else {
         return Err(Failure::Unsupported("the backend has no device options".to_owned()));
     };

@@ -1,6 +1,7 @@
 //! Structures by value: random ones arrive with every bit, among other arguments.
 
-use runtime_core::{Arg, CodeFormat, DType, DeviceKind, Kernel, ModuleSource, Record};
+use runtime_core::code::Record;
+use runtime_core::{Arg, CodeFormat, DType, DeviceKind, Kernel, ModuleSource};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;

@@ -1,8 +1,7 @@
 //! Validation: what a timed evaluation reports for correct, wrong and unwritten results.
 
-use runtime_core::{
-    Access, Arg, DataLocation, ErrorKind, Evaluation, EvaluationArg, HostArray, Validation, Warmup,
-};
+use runtime_core::evaluate::{DataLocation, Evaluation, EvaluationArg, Validation, Warmup};
+use runtime_core::{Access, Arg, ErrorKind, HostArray};
 
 use super::evaluation::{FillEvaluation, N, evaluate, measure};
 use crate::case::{Failure, Requirement, Verdict, cases};

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use libtest_mimic::{Failed, Trial};
-use runtime_core::{Result, Runtime, Telemetry, abi};
+use runtime_core::device::Telemetry;
+use runtime_core::{Result, Runtime, abi};
 use runtime_cuda_stub_tests::BROKEN_NVML;
 
 /// Longer than any case takes.

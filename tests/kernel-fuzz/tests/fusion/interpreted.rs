@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use kernel_fuzz::case::Launch;
 use kernel_fuzz::interpret::{Invalid, Parsed, interpret_on};
-use runtime_core::{FusionArg, PlannedKernel};
+use runtime_core::lowering::{FusionArg, PlannedKernel};
 
 use crate::lists::Case;
 

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use interpreted::{Interpreter, initial, is_same};
 use lists::{Random, list};
-use runtime_core::{CodeFormat, DeviceInfo, DeviceKind, FusionPlan};
+use runtime_core::lowering::FusionPlan;
+use runtime_core::{CodeFormat, DeviceInfo, DeviceKind};
 use test_process::is_complete;
 
 /// Lists in the interpreter: of a complete run, and otherwise.

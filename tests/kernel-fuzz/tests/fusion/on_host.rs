@@ -1,8 +1,10 @@
 //! Lists on the host, through fusers: with reads, waits and cancellations in between, and tensors that are dropped early.
 
+use runtime_core::code::ArgKind;
+use runtime_core::fusion::{Fuser, FusionOptions, FusionReport};
+use runtime_core::lowering::{FusionArg, PlannedKernel};
 use runtime_core::{
-    Access, Arg, ArgKind, DType, Device, Event, Fuser, FusionArg, FusionOptions, FusionReport, Geometry,
-    Kernel, ModuleSource, PlannedKernel, Queue, Runtime, Tensor,
+    Access, Arg, DType, Device, Event, Geometry, Kernel, ModuleSource, Queue, Runtime, Tensor,
 };
 
 use crate::interpreted::{Contents, Interpreter, has_floats, is_same};
@@ -138,8 +140,9 @@ fn words(tensor: &Tensor) -> Vec<u32> {
 
 fn access(kernel: &Kernel) -> Vec<Access> {
     let params = kernel.info().params.as_ref().expect("parameters");
-    let of =
-        |param: &runtime_core::Param| if param.kind == ArgKind::Tensor { param.access } else { Access::Read };
+    let of = |param: &runtime_core::code::Param| {
+        if param.kind == ArgKind::Tensor { param.access } else { Access::Read }
+    };
     params.iter().map(of).collect()
 }
 

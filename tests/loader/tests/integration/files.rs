@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use runtime_core::LoadStage;
+use runtime_core::backend::LoadStage;
 
 use crate::fixture::{Fixture, assert_failed, line};
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runtime_core::{LoadOutcome, LoadReport, LoadStage, Runtime};
+use runtime_core::Runtime;
+use runtime_core::backend::{LoadOutcome, LoadReport, LoadStage};
 
 /// A folder of libraries that only its owner may write to.
 pub(crate) struct Fixture(tempfile::TempDir);

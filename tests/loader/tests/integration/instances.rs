@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use runtime_core::{ErrorKind, LoadOutcome, Options, Runtime};
+use runtime_core::backend::LoadOutcome;
+use runtime_core::{ErrorKind, Options, Runtime};
 
 use crate::fixture::{Fixture, built, load};
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use runtime_core::backend::OptionSpec;
 use runtime_core::{
-    Access, Arg, CommonRuntime, DType, Error, ErrorKind, Geometry, Kernel, ModuleSource, OptionSpec, Options,
-    Queue, QueueOptions, Result, Runtime, Tensor,
+    Access, Arg, CommonRuntime, DType, Error, ErrorKind, Geometry, Kernel, ModuleSource, Options, Queue,
+    QueueOptions, Result, Runtime, Tensor,
 };
 
 use crate::fixture::{built, load};

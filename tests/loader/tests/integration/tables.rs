@@ -1,6 +1,7 @@
 //! Libraries that load, but contradict their manifest or have an invalid table.
 
-use runtime_core::{ErrorKind, LoadOutcome, LoadStage};
+use runtime_core::ErrorKind;
+use runtime_core::backend::{LoadOutcome, LoadStage};
 
 use crate::fixture::{Fixture, assert_failed, line, load};
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Failed, Trial};
 use mppa::{FakeSdk, KV3_2, check, elf_header, eval_row, write_tool};
 use opencl::{DEADLINE, current_program};
-use runtime_core::{Arg, DType, ErrorKind, Geometry, ModuleSource, Options, Placement, Runtime, Timing};
+use runtime_core::evaluate::Timing;
+use runtime_core::{Arg, DType, ErrorKind, Geometry, ModuleSource, Options, Placement, Runtime};
 
 /// Set in the child that sees the stand-in, to its case.
 const CHILD: &str = "RUNTIME_TEST_MPPA_ANCESTOR";

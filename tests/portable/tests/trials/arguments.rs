@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use libtest_mimic::{Completion, Failed, Trial};
 use portable::required;
+use runtime_core::code::{IntoArg, layout};
+use runtime_core::dispatch::Dispatcher;
 use runtime_core::num_complex::Complex;
 use runtime_core::{
-    Arg, CommonRuntime, Dispatcher, ErrorKind, Geometry, IntoArg, Kernel, ModuleSource, Queue, Result,
-    Runtime, Tensor, abi, layout,
+    Arg, CommonRuntime, ErrorKind, Geometry, Kernel, ModuleSource, Queue, Result, Runtime, Tensor, abi,
 };
 
 /// Copies between two tensors, element by element in the order of their shapes.

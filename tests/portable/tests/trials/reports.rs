@@ -6,9 +6,8 @@ use std::sync::Arc;
 use libtest_mimic::{Completion, Failed, Trial};
 use portable::modified_lowering::modified_lowering;
 use portable::required;
-use runtime_core::{
-    Arg, CommonRuntime, ErrorKind, Geometry, Kernel, Lowering, ModuleSource, Result, Runtime, Tensor,
-};
+use runtime_core::lowering::Lowering;
+use runtime_core::{Arg, CommonRuntime, ErrorKind, Geometry, Kernel, ModuleSource, Result, Runtime, Tensor};
 
 /// Reports the numbers it finds, through a hidden tensor that launches do not pass.
 const CODE: &str = "

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use libtest_mimic::{Completion, Failed, Trial};
 use portable::required;
+use runtime_core::code::layout;
 use runtime_core::{
     Arg, CommonRuntime, DType, Error, ErrorKind, Geometry, Kernel, ModuleSource, Queue, Result, Runtime,
-    Tensor, layout,
+    Tensor,
 };
 
 /// Adds the number of elements that the kernel sees to each of them.

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libtest_mimic::{Failed, Trial};
-use runtime_core::{CodeFormat, CommonRuntime, CompiledCode, ErrorKind, Fit, ModuleSource, Options, Runtime};
+use runtime_core::code::{CompiledCode, Fit};
+use runtime_core::{CodeFormat, CommonRuntime, ErrorKind, ModuleSource, Options, Runtime};
 use runtime_package::{KernelFile, Package, PackageBuilder, Taken};
 use vulkan_tests::{Driver, built_file, finish, install_stub, lavapipe, missing, respawn, use_driver};
 

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use runtime_core::backend::LoadOutcome;
+use runtime_core::code::Fit;
+use runtime_core::device::CounterSet;
 use runtime_core::{
-    Arg, CommonRuntime, CounterSet, Element, Error, ErrorKind, Event, Fit, Geometry, HostArray, Kernel,
-    LoadOutcome, ModuleSource, Options, Queue, Result, Runtime, Tensor,
+    Arg, CommonRuntime, Element, Error, ErrorKind, Event, Geometry, HostArray, Kernel, ModuleSource, Options,
+    Queue, Result, Runtime, Tensor,
 };
 
 /// The result of a use when the function is missing.

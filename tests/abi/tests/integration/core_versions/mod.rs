@@ -9,7 +9,8 @@ mod raw_device;
 use std::sync::OnceLock;
 
 use runtime_core::abi::{self, BackendTable, EntryPoint};
-use runtime_core::{convert, end_of};
+use runtime_core::backend::convert;
+use runtime_core::end_of;
 
 use self::guarded_struct::{GuardedStruct, check_every_size};
 use self::raw_device::RawDevice;

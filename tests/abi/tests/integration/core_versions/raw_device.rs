@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use runtime_core::abi::{self, BackendTable, Handle, HostTable, Status, Str};
-use runtime_core::{Result, convert, end_of};
+use runtime_core::backend::convert;
+use runtime_core::{Result, end_of};
 
 /// An instance and one of its devices.
 pub(crate) struct RawDevice {

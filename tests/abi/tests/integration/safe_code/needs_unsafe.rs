@@ -33,7 +33,9 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
         name: "a lowering that makes native code",
         code: "E0200",
         program: "
-            use runtime_core::{CodeFormat, DeviceInfo, Lowered, Lowering, OptionSpec, PortableSource, Result};
+            use runtime_core::backend::OptionSpec;
+            use runtime_core::lowering::{Lowered, Lowering, PortableSource};
+            use runtime_core::{CodeFormat, DeviceInfo, Result};
             #[derive(Debug)]
             pub struct Evil;
             UNSAFE impl Lowering for Evil {
@@ -154,7 +156,7 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
         name: "text of any length at any address",
         code: "E0133",
         program: "
-            use runtime_core::abi::Str; use runtime_core::convert::read_str;
+            use runtime_core::abi::Str; use runtime_core::backend::convert::read_str;
             pub fn main() {
                 let _ = UNSAFE { read_str(\"x\", Str { ptr: std::ptr::without_provenance(1 << 16), len: 9 }) };
             }",
@@ -164,7 +166,7 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
         code: "E0133",
         program: "
             pub fn main() {
-                let _ = UNSAFE { runtime_core::convert::from_status(std::ptr::without_provenance_mut(1 << 16)) };
+                let _ = UNSAFE { runtime_core::backend::convert::from_status(std::ptr::without_provenance_mut(1 << 16)) };
             }",
     },
 ];

@@ -1,6 +1,8 @@
 //! Fused graphs.
 
-use runtime_core::{Error, ErrorKind, FusionOptions, FusionReport, Recorder};
+use runtime_core::fusion::{FusionOptions, FusionReport};
+use runtime_core::graph::Recorder;
+use runtime_core::{Error, ErrorKind};
 
 use super::scenario::{COVER, N, Scenario};
 use crate::case::{Failure, Verdict, cases};

@@ -1,6 +1,7 @@
 //! What needs the launches of a fusion list earlier gets their results, on every device.
 
-use runtime_core::{ErrorKind, Event, FusionOptions, Kernel, ModuleSource, Queue, Tensor};
+use runtime_core::fusion::FusionOptions;
+use runtime_core::{ErrorKind, Event, Kernel, ModuleSource, Queue, Tensor};
 
 use super::kernels::ELEMENTS;
 use super::scenario::{COVER, GROUP, N};
@@ -240,7 +241,7 @@ fn a_cycle_cannot_arise(context: &Context) -> Verdict {
 
 fn an_error_loses_nothing(context: &Context) -> Verdict {
     let chain = Chain::new(context)?;
-    let listing = |fuser: &runtime_core::Fuser| -> Verdict {
+    let listing = |fuser: &runtime_core::fusion::Fuser| -> Verdict {
         drop(chain.submit(fuser.queue())?);
         let other = context.fixture().full(N / 2, 0.0)?;
         // Refused: a scalar is missing.

@@ -1,6 +1,7 @@
 //! Lists of the same shape: their plans are used again, and several kernels are submitted at once where the device has graphs.
 
-use runtime_core::{FusionOptions, FusionReport, Queue, abi};
+use runtime_core::fusion::{FusionOptions, FusionReport};
+use runtime_core::{Queue, abi};
 
 use super::scenario::{COVER, GROUP, N, Scenario};
 use crate::case::{Failure, Verdict, cases};

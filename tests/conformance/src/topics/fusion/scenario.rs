@@ -1,6 +1,7 @@
 //! Launches that run as they are and fused, and must give the same results.
 
-use runtime_core::{Element, FusionOptions, FusionReport, Kernel, ModuleSource, Queue, Tensor};
+use runtime_core::fusion::{FusionOptions, FusionReport};
+use runtime_core::{Element, Kernel, ModuleSource, Queue, Tensor};
 
 use super::kernels::ELEMENTS;
 use crate::case::{Failure, Verdict};

@@ -14,7 +14,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use mppa::FakeSdk;
 use opencl::{DEADLINE, IcdFolder, current_program};
 use options::Run;
-use runtime_core::{CodeFormat, Geometry, ModuleSource, Runtime, Timing};
+use runtime_core::evaluate::Timing;
+use runtime_core::{CodeFormat, Geometry, ModuleSource, Runtime};
 
 /// Set in a child, to its case and its device.
 const CHILD: &str = "RUNTIME_TEST_MPPA_TIMING";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use libtest_mimic::Failed;
 use mppa::check_seen;
-use runtime_core::{FlushCache, Measurement, Timing, Warmup};
+use runtime_core::evaluate::{FlushCache, Measurement, Timing, Warmup};
 
 /// Times a short kernel with these options.
 pub(crate) type Run<'r> = &'r dyn Fn(&dyn Fn(&mut Timing)) -> runtime_core::Result<Measurement>;

@@ -3,9 +3,10 @@
 use std::fs;
 use std::sync::{Arc, Mutex};
 
+use runtime_core::cache::{CacheOptions, CodeCache};
+use runtime_core::code::{CodeOrigin, CompiledCode, Fit, KernelInfo};
 use runtime_core::{
-    Arg, CacheOptions, CodeCache, CodeFormat, CodeOrigin, CommonRuntime, CompiledCode, ErrorKind, Fit,
-    Geometry, KernelInfo, Module, ModuleSource, Result, Runtime,
+    Arg, CodeFormat, CommonRuntime, ErrorKind, Geometry, Module, ModuleSource, Result, Runtime,
 };
 use runtime_package::{KernelFile, Package, PackageBuilder, Taken};
 
