@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use test_process::{copy_built, copy_file, copy_time};
 
 const HEADING: &str = "## Add a backend in six steps";
 
@@ -29,7 +32,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Copies all files that git tracks or does not ignore.
+/// Copies all files that git tracks or does not ignore, with the times by which cargo knows what it has built of them.
 fn copy_tree(to: &Path) {
     let root = root();
     let listed = Command::new("git")
@@ -38,11 +41,16 @@ fn copy_tree(to: &Path) {
         .output()
         .unwrap();
     assert!(listed.status.success(), "git lists the files");
+    let mut folders = BTreeSet::new();
     for name in String::from_utf8(listed.stdout).unwrap().split('\0').filter(|name| !name.is_empty()) {
         if root.join(name).is_file() {
             fs::create_dir_all(to.join(name).parent().unwrap()).unwrap();
-            fs::copy(root.join(name), to.join(name)).unwrap();
+            copy_file(&root.join(name), &to.join(name)).unwrap();
+            folders.extend(Path::new(name).ancestors().skip(1).map(Path::to_owned));
         }
+    }
+    for folder in folders {
+        copy_time(&root.join(&folder), &to.join(&folder)).unwrap();
     }
 }
 
@@ -56,11 +64,9 @@ fn the_six_steps_make_a_backend_that_passes_the_suite() {
 
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("six-steps");
     let tree = folder.join("tree");
-    let _ = fs::remove_dir_all(&tree);
+    let _ = fs::remove_dir_all(&folder);
     copy_tree(&tree);
-    // Outside the copy, so that a second run reuses the build; a link, because the steps refer to `target`.
-    fs::create_dir_all(folder.join("target")).unwrap();
-    std::os::unix::fs::symlink(folder.join("target"), tree.join("target")).unwrap();
+    copy_built(&tree.join("target")).unwrap();
     let output = Command::new("bash")
         .args(["-euo", "pipefail", "-x", "-c", &script])
         .current_dir(&tree)

@@ -71,6 +71,15 @@ impl Sandbox {
         Self { folder, before }
     }
 
+    /// Writes a compiler that runs two commands, and returns the file that it makes between them.
+    fn compiler(&self, name: &str, first: &str, second: &str) -> PathBuf {
+        let started = self.folder.path().join("started");
+        self.folder.write(name, &format!("#!/bin/sh\n{first}\ntouch '{}'\n{second}\n", started.display()));
+        let permissions = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(self.folder.path().join(name), permissions).unwrap();
+        started
+    }
+
     fn start(&self, arguments: &[&str]) -> Child {
         let mut command = fixture::interruptible_command(arguments);
         command.current_dir(self.folder.path()).env("TMPDIR", self.folder.path().join("tmp"));
@@ -299,15 +308,15 @@ fn a_signal_at_any_moment_keeps_measured_rows_and_leaves_nothing_else() {
 #[test]
 fn a_signal_kills_a_compiler_and_what_it_has_started() {
     let sandbox = Sandbox::new();
-    let compiler = sandbox.folder.path().join("slow-cc");
-    let started = sandbox.folder.path().join("started");
     // Longer than the group is waited for.
-    let script = format!("#!/bin/sh\nsleep 60 &\ntouch '{}'\nwait\n", started.display());
-    sandbox.folder.write("slow-cc", &script);
-    std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let started = sandbox.compiler("slow-cc", "sleep 60 &", "wait");
     let mut command = fixture::command(&RUN);
     command.current_dir(sandbox.folder.path()).env("TMPDIR", sandbox.folder.path().join("tmp"));
-    command.env("CC", &compiler).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .env("CC", sandbox.folder.path().join("slow-cc"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut child = command.process_group(0).spawn().unwrap();
     super::isolation::wait_for(|| started.exists(), "the compiler");
     signal(&child, libc::SIGTERM);
@@ -396,8 +405,10 @@ fn json_on_standard_output_is_valid_after_an_interrupt() {
         "-",
     ]);
     child.current_dir(sandbox.folder.path()).env("TMPDIR", sandbox.folder.path().join("tmp"));
+    let started = sandbox.compiler("noted-cc", "", "exec cc \"$@\"");
+    child.env("CC", sandbox.folder.path().join("noted-cc"));
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    super::isolation::wait_for(|| started.exists(), "the compiler");
     // Not SIGINT: shells ignore it for background jobs, and children inherit that.
     signal(&child, libc::SIGTERM);
     let mut text = String::new();

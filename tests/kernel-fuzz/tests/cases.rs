@@ -1,6 +1,7 @@
-//! Replays the stored cases, and runs new random kernels for a while, on every device of this machine.
+//! Replays the stored cases, and runs new random kernels, on every device of this machine.
 //!
-//! `RUNTIME_FUZZ_SECONDS` is the time for new kernels on each device, `RUNTIME_FUZZ_SEED` their first seed.
+//! `RUNTIME_FUZZ_SEED` is the first seed of the new kernels. `RUNTIME_FUZZ_SECONDS` runs them for a time on each device, instead of
+//! a number of them.
 #![allow(clippy::print_stdout, reason = "prints the seed")]
 
 use std::path::{Path, PathBuf};
@@ -14,8 +15,9 @@ use kernel_fuzz::fuzz::{Plan, check, fuzz, known_driver_defect};
 use kernel_fuzz::generate::Without;
 use kernel_fuzz::worker::encode;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use test_process::is_complete;
 
-/// Devices, and their seconds for new kernels.
+/// Devices, and how many new kernels they run: fewer where a compiler takes long.
 ///
 /// Wrong proofs, and variants that users do not get, show in code that is not optimised, too: gcc then takes a third of the time.
 /// Without optimisation, PoCL 3.1 runs what follows a loop with a barrier twice.
@@ -23,23 +25,28 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 /// Oclgrind only replays the cases: it is slow, and loses kernels of large modules. So does the reference of
 /// `vulkan:0`, whose SPIR-V must be valid.
 const DEVICES: [(&str, u64); 16] = [
-    ("transforms", 20),
-    ("host", 40),
-    ("host/variants=2/quick=true", 7),
-    ("host/assert_proofs=true/quick=true", 7),
-    ("host/serial_items=true", 20),
-    ("host/debug=true", 20),
-    ("clang", 20),
-    ("opencl:0", 20),
-    ("opencl:0/assert_proofs=true", 20),
-    ("opencl:0/items_per_thread=4", 20),
-    ("intel", 20),
-    ("vulkan:0/validated", 20),
-    ("vulkan:0/assert_proofs=true/validated", 20),
-    ("vulkan:0/items_per_thread=4/validated", 20),
+    ("transforms", 256),
+    ("host", 48),
+    ("host/variants=2/quick=true", 32),
+    ("host/assert_proofs=true/quick=true", 32),
+    ("host/serial_items=true", 48),
+    ("host/debug=true", 48),
+    ("clang", 24),
+    ("opencl:0", 24),
+    ("opencl:0/assert_proofs=true", 16),
+    ("opencl:0/items_per_thread=4", 24),
+    ("intel", 48),
+    ("vulkan:0/validated", 32),
+    ("vulkan:0/assert_proofs=true/validated", 24),
+    ("vulkan:0/items_per_thread=4/validated", 48),
     ("vulkan:0/constants=opaque/validated", 0),
     ("oclgrind", 0),
 ];
+
+/// How many times as many `cargo xtask test --all` runs.
+const COMPLETE: u64 = 8;
+/// No number of kernels takes this long.
+const LONGEST: Duration = Duration::from_secs(1200);
 
 fn program() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_kernel-fuzz"))
@@ -90,11 +97,11 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-fn plan(device: &str, seed: u64, seconds: u64) -> Plan {
+fn plan(device: &str, seed: u64, count: u64, time: Duration) -> Plan {
     Plan {
         seed,
-        count: u64::MAX / 2,
-        time: Duration::from_secs(seconds),
+        count,
+        time,
         module: 8,
         devices: vec![device.to_owned()],
         findings: std::env::temp_dir().join("kernel-fuzz"),
@@ -105,11 +112,13 @@ fn plan(device: &str, seed: u64, seconds: u64) -> Plan {
     }
 }
 
-fn fresh_kernels(device: &str, seconds: u64) -> Result<Completion, Failed> {
+fn fresh_kernels(device: &str, count: u64) -> Result<Completion, Failed> {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let seed = number("RUNTIME_FUZZ_SEED").unwrap_or_else(now) / 32 * 32;
-    let seconds = number("RUNTIME_FUZZ_SECONDS").unwrap_or(seconds);
-    let plan = plan(device, seed, seconds);
+    let plan = match number("RUNTIME_FUZZ_SECONDS") {
+        Some(seconds) => plan(device, seed, u64::MAX / 2, Duration::from_secs(seconds)),
+        None => plan(device, seed, if is_complete() { COMPLETE * count } else { count }, LONGEST),
+    };
     println!("new kernels on {device}: RUNTIME_FUZZ_SEED={seed}");
     let report = fuzz(&plan, |line| println!("{line}"))?;
     if let Some((_, reason)) = report.absent.first_key_value() {
@@ -130,12 +139,8 @@ fn fresh_kernels(device: &str, seconds: u64) -> Result<Completion, Failed> {
 
 /// Without bounds checks, kernels that index out of range must fail; otherwise the fuzzer detects nothing.
 fn finds_missing_checks() -> Result<Completion, Failed> {
-    let plan = Plan {
-        count: 32,
-        max_findings: 2,
-        shrink_time: Duration::ZERO,
-        ..plan("host/unchecked=true", 0, 600)
-    };
+    let plan =
+        Plan { max_findings: 2, shrink_time: Duration::ZERO, ..plan("host/unchecked=true", 0, 32, LONGEST) };
     let report = fuzz(&plan, |line| println!("{line}"))?;
     let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Different(_) | Verdict::Crashed(_));
     if report.findings.iter().any(|finding| is_wrong(&finding.verdict)) {
@@ -147,11 +152,11 @@ fn finds_missing_checks() -> Result<Completion, Failed> {
 
 fn main() -> ExitCode {
     let mut trials = vec![Trial::ignorable_test("missing_checks_are_found", finds_missing_checks)];
-    for (device, seconds) in DEVICES {
+    for (device, count) in DEVICES {
         trials.push(Trial::ignorable_test(format!("{device}::cases"), move || kept_cases(device)));
-        if seconds > 0 {
+        if count > 0 {
             trials.push(Trial::ignorable_test(format!("{device}::fresh"), move || {
-                fresh_kernels(device, seconds)
+                fresh_kernels(device, count)
             }));
         }
     }

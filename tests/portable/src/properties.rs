@@ -1,12 +1,13 @@
 //! Trials with random expressions and random kernels.
 //!
-//! The seeds are fixed. Many programs share one module, to start the compiler only once; failures are shrunk before
-//! they are reported.
+//! The seeds of a device are a part of a fixed range. Many programs share one module, to start the compiler only once;
+//! failures are shrunk before they are reported.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use libtest_mimic::{Failed, Trial};
+use test_process::sample;
 
 use crate::batch::{self, Executor};
 use crate::random::Random;
@@ -18,7 +19,7 @@ const EXPRESSIONS: (usize, usize) = (25, 10);
 /// Invocations that evaluate each expression.
 const ROWS: usize = 50;
 
-/// The number of modules.
+/// The number of modules in a complete run. Others take one of each kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Amount {
     /// Modules of expressions.
@@ -37,9 +38,11 @@ pub const FEW: Amount = Amount { expressions: 1, kernels: (1, 4) };
 /// The trials for an executor, grouped by module.
 #[must_use]
 pub fn trials(executor: &Arc<dyn Executor>, amount: Amount) -> Vec<Vec<Trial>> {
-    let expressions = (0..amount.expressions).map(|seed| vec![expressions(executor.clone(), seed)]);
+    let seeds = sample(&format!("expressions on {}", executor.name()), 0..amount.expressions, 1);
+    let expressions = seeds.into_iter().map(|seed| vec![expressions(executor.clone(), seed)]);
     let (modules, size) = amount.kernels;
-    let kernels = (0..modules).map(|module| kernels(executor, module * size..(module + 1) * size));
+    let modules = sample(&format!("kernels on {}", executor.name()), 0..modules, 1).into_iter();
+    let kernels = modules.map(|module| kernels(executor, module * size..(module + 1) * size));
     expressions.chain(kernels).collect()
 }
 

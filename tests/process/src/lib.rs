@@ -1,6 +1,7 @@
-//! Shared by tests of several packages: runs child processes with a deadline, collects log messages, and reads
-//! `RUNTIME_REQUIRE`.
+//! Shared by tests of several packages: runs child processes with a deadline, collects log messages, samples sweeps, reuses what
+//! cargo has built, and reads `RUNTIME_REQUIRE`.
 
+mod built;
 mod messages;
 mod sample;
 mod sleeper;
@@ -10,8 +11,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+pub use built::{copy_built, copy_file, copy_time};
 pub use messages::Messages;
-pub use sample::sample;
+pub use sample::{is_complete, sample};
 pub use sleeper::{Sleeper, spawn_until_asleep};
 
 /// The result of a process.

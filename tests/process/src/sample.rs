@@ -5,8 +5,13 @@
 #[must_use]
 pub fn sample<T>(name: &str, sweep: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {
     let seed = std::env::var("RUNTIME_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
-    let is_complete = std::env::var_os("RUNTIME_TEST_ALL").is_some();
-    chosen(name, seed, sweep, if is_complete { usize::MAX } else { count })
+    chosen(name, seed, sweep, if is_complete() { usize::MAX } else { count })
+}
+
+/// Whether `cargo xtask test --all` runs, whose sweeps are complete.
+#[must_use]
+pub fn is_complete() -> bool {
+    std::env::var_os("RUNTIME_TEST_ALL").is_some()
 }
 
 fn chosen<T>(name: &str, seed: u64, sweep: impl IntoIterator<Item = T>, count: usize) -> Vec<T> {

@@ -21,13 +21,17 @@ const LISTED: usize = 15;
 const FAILURE_LINES: usize = 24;
 /// Programs that take long: they start first, so that the others fill the time beside them.
 const SLOW: &[&str] = &[
+    "docs tutorial",
     "documentation",
     "kernel-fuzz cases",
     "mppa trials",
+    "opencl per_driver",
     "opencl trials",
     "portable trials",
     "runtime-cli integration",
+    "runtime-cli trials",
     "runtime-embedded boards",
+    "xtask six_steps",
 ];
 /// Programs that run when no other does, with the reason.
 const ALONE: &[(&str, &str)] =

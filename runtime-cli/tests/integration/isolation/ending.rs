@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -14,12 +13,25 @@ use super::wait_for;
 #[test]
 fn nothing_outlives_a_killed_parent() {
     let sandbox = Sandbox::new();
-    for entry in ["right", "forks_a_daemon", "loops", "stops", "stops_its_group"] {
+    let begun = |entry: &str| sandbox.folder.path().join(format!("{entry}-begun"));
+    // What a kernel does before it says that it has begun, and afterwards.
+    let kernels = [
+        ("right", "right(x);", ""),
+        ("forks_a_daemon", "forks_a_daemon(x);", ""),
+        ("loops", "", "loops(x);"),
+        ("stops", "", "stops(x);"),
+        ("stops_its_group", "", "stops_its_group(x);"),
+    ];
+    let mut code = sandbox.folder.read("bad.c");
+    for (entry, before, after) in kernels {
+        let says = format!("close(open(\"{}\", O_CREAT | O_WRONLY, 0600));", begun(entry).display());
+        code.push_str(&format!("void says_and_{entry}(float *x) {{ {before} {says} {after} }}\n"));
+    }
+    sandbox.folder.write("bad.c", &code);
+    for (entry, ..) in kernels {
         let mut server = Server::start(&sandbox);
-        server.submit(1, entry);
-        while server.next()["phase"] != "run" {}
-        // Long enough for the kernel to have begun what it does.
-        std::thread::sleep(Duration::from_millis(200));
+        server.submit(1, &format!("says_and_{entry}"));
+        wait_for(|| begun(entry).exists(), entry);
         assert!(sandbox.processes().len() >= 3, "{entry}");
         server.kill();
         sandbox.wait_for_processes(&BTreeSet::new(), entry);

@@ -16,6 +16,7 @@ use interpreted::{Interpreter, initial, is_same};
 use lists::{Random, list};
 use runtime_core::lowering::FusionPlan;
 use runtime_core::{CodeFormat, DeviceInfo, DeviceKind};
+use test_process::is_complete;
 
 /// Lists in the interpreter: of a complete run, and otherwise.
 const ALL_CASES: u32 = 10_000;
@@ -26,13 +27,12 @@ fn number<T: FromStr>(variable: &str) -> Option<T> {
 }
 
 fn cases() -> u32 {
-    let is_complete = std::env::var_os("RUNTIME_TEST_ALL").is_some();
-    number("RUNTIME_FUSION_CASES").unwrap_or(if is_complete { ALL_CASES } else { CASES })
+    number("RUNTIME_FUSION_CASES").unwrap_or(if is_complete() { ALL_CASES } else { CASES })
 }
 
 /// The first seed; a complete run repeats the same lists.
 fn first_seed() -> u64 {
-    number("RUNTIME_FUZZ_SEED").filter(|_| std::env::var_os("RUNTIME_TEST_ALL").is_none()).unwrap_or(0)
+    number("RUNTIME_FUZZ_SEED").filter(|_| !is_complete()).unwrap_or(0)
 }
 
 fn device() -> DeviceInfo {

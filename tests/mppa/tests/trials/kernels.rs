@@ -1,5 +1,5 @@
-//! Every kernel of `kernels/` on the stand-in, through the command: with groups that an MPPA can run, and with groups of about 64
-//! and 256 items, which run as loops.
+//! Every kernel of `kernels/` on the stand-in, through the command: with groups that an MPPA can run, and a part of them with groups
+//! of about 64 and 256 items, which run as loops.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -36,6 +36,9 @@ const SIZES: &[(&str, &[&str])] = &[
     ("vector_add", &["n=1003", "GROUP=16"]),
 ];
 
+/// How many kernels run in large groups, too.
+const IN_LARGE_GROUPS: usize = 8;
+
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![Trial::test("kernels::every_kernel_in_the_folder_is_tested", all_are_tested)];
     match mppa::pocl() {
@@ -45,7 +48,8 @@ pub(crate) fn trials() -> Vec<Trial> {
                 Trial::test(format!("kernels::stand_in::{kernel}"), move || run_and_check(kernel, sizes))
             }));
             // Both run as loops.
-            trials.extend(SIZES.iter().map(|(kernel, sizes)| {
+            let large = test_process::sample("kernels in large groups", SIZES, IN_LARGE_GROUPS);
+            trials.extend(large.into_iter().map(|(kernel, sizes)| {
                 Trial::test(format!("kernels::stand_in::{kernel}_in_large_groups"), move || {
                     let items = test_process::sample(kernel, [64, 256], 1);
                     items.into_iter().try_for_each(|items| run_and_check(kernel, &with_groups(sizes, items)))

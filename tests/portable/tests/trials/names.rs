@@ -11,6 +11,7 @@ use libtest_mimic::{Completion, Failed, Trial};
 use portable::module::Language;
 use portable::tool::{self, Tool};
 use runtime_kernel::{Checks, Dialect, Program, Specialisation};
+use test_process::sample;
 
 const HEADERS: [&str; 10] = [
     "complex.h",
@@ -29,7 +30,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![Trial::ignorable_test("names::host C", host)];
     for (name, tool) in tool::all() {
         trials.push(Trial::ignorable_test(format!("names::{name}"), move || match tool {
-            Ok(tool) => tool_takes(&tool),
+            Ok(tool) => tool_takes(name, &tool),
             Err(remedy) => Ok(Completion::ignored_with(format!("{name} is missing: {remedy}"))),
         }));
     }
@@ -117,8 +118,8 @@ fn host() -> Result<Completion, Failed> {
     Ok(Completion::Completed)
 }
 
-fn tool_takes(tool: &Tool) -> Result<Completion, Failed> {
-    for program in all()? {
+fn tool_takes(name: &str, tool: &Tool) -> Result<Completion, Failed> {
+    for program in sample(&format!("names for {name}"), all()?, 1) {
         let code = match tool.language() {
             Language::C(dialect) => program.c(dialect, Checks::Bounded)?.text.into_bytes(),
             Language::Spirv => {
