@@ -2,15 +2,13 @@
 
 #![allow(unsafe_code, reason = "loads and launches through the driver")]
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CString, c_void};
 use std::sync::Arc;
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use crate::compile::compute_capability;
 use crate::context::PrimaryContext;
-use crate::driver::abi::{DevicePtr, Function, Stream};
-use crate::module::LoadedModule;
+use crate::driver::abi::{CUdevice_attribute, DevicePtr, Function, Module, Stream};
 
 /// The kernels, without `.version` and `.target`, which are chosen for the device.
 const PTX: &str = include_str!("builtin.ptx");
@@ -26,7 +24,8 @@ const MAX_FILL_GROUPS: u64 = 2048;
 /// The loaded kernels.
 #[derive(Debug)]
 pub(crate) struct Builtins {
-    module: LoadedModule,
+    primary: Arc<PrimaryContext>,
+    module: Module,
     pub(crate) empty: Function,
     fill_words: Function,
     fill_bytes: Function,
@@ -56,13 +55,30 @@ impl FillLaunch {
 
 impl Builtins {
     pub(crate) fn load(primary: &Arc<PrimaryContext>) -> Result<Self> {
-        let module = LoadedModule::from_ptx(primary, &ptx(compute_capability(primary))?)?;
-        let kernel = |name: &CStr| {
-            let missing = || Error::new(ErrorKind::Internal, "the backend's own PTX lacks a kernel");
-            module.function(name)?.ok_or_else(missing)
-        };
-        let (empty, fill_words) = (kernel(c"empty")?, kernel(c"fill_words")?);
-        Ok(Self { empty, fill_words, fill_bytes: kernel(c"fill_bytes")?, module })
+        let _current = primary.make_current()?;
+        let driver = primary.driver;
+        let attribute = |key| driver.attribute(primary.ordinal, key);
+        let text = ptx(attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10
+            + attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR))?;
+        let module = primary.query("cuModuleLoadDataEx", Module::NULL, |driver, module| {
+            let (text, none) = (text.as_ptr().cast(), std::ptr::null_mut());
+            // SAFETY: the text is terminated, there are no options, and the context is current.
+            unsafe { (driver.cuModuleLoadDataEx)(&raw mut module.0, text, 0, none, std::ptr::null_mut()) }
+        })?;
+        let (primary, null) = (Arc::clone(primary), Function::NULL);
+        // On an error the drop unloads the module.
+        let mut builtins = Self { primary, module, empty: null, fill_words: null, fill_bytes: null };
+        let kernels = [
+            (&mut builtins.empty, c"empty"),
+            (&mut builtins.fill_words, c"fill_words"),
+            (&mut builtins.fill_bytes, c"fill_bytes"),
+        ];
+        for (function, name) in kernels {
+            // SAFETY: the module is loaded, the name terminated, and the out-parameter writable.
+            let code = unsafe { (driver.cuModuleGetFunction)(&raw mut function.0, module.0, name.as_ptr()) };
+            builtins.primary.check("cuModuleGetFunction", code)?;
+        }
+        Ok(builtins)
     }
 
     /// The launch that fills `bytes` bytes with a pattern of 16 bytes.
@@ -86,9 +102,8 @@ impl Builtins {
     pub(crate) fn launch_noop(&self, stream: Stream) -> Result<()> {
         let none = std::ptr::null_mut();
         // SAFETY: function and stream are alive and of one context, and the kernel takes nothing.
-        let code =
-            unsafe { self.module.primary.driver.launch(self.empty, [[1; 3]; 2], 0, stream, none, none) };
-        self.module.primary.check("cuLaunchKernel", code)
+        let code = unsafe { self.primary.driver.launch(self.empty, [[1; 3]; 2], 0, stream, none, none) };
+        self.primary.check("cuLaunchKernel", code)
     }
 
     /// Submits a fill.
@@ -97,11 +112,18 @@ impl Builtins {
         let code = fill.with_params(|arguments| {
             // SAFETY: function and stream are alive and of one context; both kernels take these four arguments, and the
             // range lies within a buffer.
-            unsafe {
-                self.module.primary.driver.launch(fill.function, fill.shape(), 0, stream, arguments, none)
-            }
+            unsafe { self.primary.driver.launch(fill.function, fill.shape(), 0, stream, arguments, none) }
         });
-        self.module.primary.check("cuLaunchKernel", code)
+        self.primary.check("cuLaunchKernel", code)
+    }
+}
+
+impl Drop for Builtins {
+    fn drop(&mut self) {
+        if let Ok(_current) = self.primary.make_current() {
+            // SAFETY: loaded once, and no longer in use.
+            let _ = unsafe { (self.primary.driver.cuModuleUnload)(self.module.0) };
+        }
     }
 }
 

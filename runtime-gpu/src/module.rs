@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "loads code through the driver")]
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CString, c_int, c_void};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -53,33 +53,11 @@ pub(crate) fn options() -> Vec<OptionSpec> {
 
 /// A loaded `CUmodule`.
 #[derive(Debug)]
-pub(crate) struct LoadedModule {
-    pub(crate) primary: Arc<PrimaryContext>,
+struct LoadedModule {
+    primary: Arc<PrimaryContext>,
     handle: abi::Module,
     /// What the compiler said of the kernels, if the code was compiled when it was loaded.
     compiled: Vec<(String, KernelInfo)>,
-}
-
-impl LoadedModule {
-    /// Loads PTX that the backend has written.
-    pub(crate) fn from_ptx(primary: &Arc<PrimaryContext>, text: &CStr) -> Result<Self> {
-        let handle = load_data(primary, text.as_ptr().cast(), &mut JitOptions::none())?;
-        Ok(Self { primary: Arc::clone(primary), handle, compiled: Vec::new() })
-    }
-
-    /// The entry point of this name, if there is one.
-    pub(crate) fn function(&self, name: &CStr) -> Result<Option<Function>> {
-        let (primary, mut function) = (&self.primary, Function::NULL);
-        let _current = primary.make_current()?;
-        // SAFETY: the module is loaded, the name terminated, and the out-parameter writable.
-        let code = unsafe {
-            (primary.driver.cuModuleGetFunction)(&raw mut function.0, self.handle.0, name.as_ptr())
-        };
-        if code == CuResult::CUDA_ERROR_NOT_FOUND {
-            return Ok(None);
-        }
-        primary.check("cuModuleGetFunction", code).map(|()| Some(function))
-    }
 }
 
 impl Drop for LoadedModule {
@@ -123,7 +101,21 @@ impl Module for CudaModule {
         };
         let known = self.symbols.is_empty() || self.symbols.iter().any(|symbol| symbol == name);
         let terminated = CString::new(name).ok().filter(|_| known && !name.is_empty()).ok_or_else(missing)?;
-        let function = self.loaded.function(&terminated)?.ok_or_else(missing)?;
+        let primary = &self.loaded.primary;
+        let _current = primary.make_current()?;
+        let mut function = Function::NULL;
+        // SAFETY: the module is loaded, the name terminated, and the out-parameter writable.
+        let code = unsafe {
+            (primary.driver.cuModuleGetFunction)(
+                &raw mut function.0,
+                self.loaded.handle.0,
+                terminated.as_ptr(),
+            )
+        };
+        if code == CuResult::CUDA_ERROR_NOT_FOUND {
+            return Err(missing());
+        }
+        primary.check("cuModuleGetFunction", code)?;
         Ok(CudaKernel::new(&self.loaded, function, name))
     }
 }

@@ -19,6 +19,7 @@ use runtime_core::code::{CompiledCode, Fit};
 use runtime_core::{Error, Result};
 
 use crate::context::PrimaryContext;
+use crate::driver::abi::CUdevice_attribute;
 use crate::formats;
 use architecture::Architecture;
 use cuda_c::Target;
@@ -26,8 +27,9 @@ use ptx::PtxOptions;
 
 /// Compute capability of a device, `major * 10 + minor`.
 pub(crate) fn compute_capability(primary: &PrimaryContext) -> u32 {
-    let (major, minor) = primary.driver.compute_capability(primary.ordinal);
-    major * 10 + minor
+    let attribute = |attribute| primary.driver.attribute(primary.ordinal, attribute);
+    attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10
+        + attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
 }
 
 /// What identifies everything outside a source, the device and the driver that its compiled form depends on.
