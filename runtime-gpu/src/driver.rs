@@ -342,6 +342,15 @@ impl Driver {
         if code.is_success() { u32::try_from(value).unwrap_or(0) } else { 0 }
     }
 
+    /// Major and minor.
+    pub(crate) fn compute_capability(&self, device: Ordinal) -> (u32, u32) {
+        let attribute = |key| self.attribute(device, key);
+        (
+            attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+            attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        )
+    }
+
     /// CUDA version that the driver supports, as `major * 1000 + minor * 10`.
     pub(crate) fn cuda_version(&self) -> u32 {
         let mut version = 0;

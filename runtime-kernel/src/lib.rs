@@ -37,7 +37,7 @@
 //! text ─ parse/   limits, source_edits (element type), directives, subgroup_calls, half_bitcasts,
 //!                 textures, limits and expansion_limits of the result, naga, specialise (overrides), naga again
 //!      ─ check/   continuing (on naga's first module), cooperative, barriers
-//!      ─ analysis/ reflect (interface), features
+//!      ─ analysis/ interfaces, features
 //!      ─> Program
 //!
 //! Program ─ transform/ coarsening, pointer_arguments, spirv_fixups, zeroing, bounds_checks, f16_push_constants ─ print/spirv ─> SPIR-V

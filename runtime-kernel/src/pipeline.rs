@@ -8,7 +8,7 @@ use runtime_core::lowering::SignatureParam;
 use runtime_core::{Error, Result};
 
 use crate::analysis::features::features;
-use crate::analysis::{reflect, signature};
+use crate::analysis::{interfaces, signature};
 use crate::check::{barriers, continuing, cooperative};
 use crate::parse::diagnostics::{failed, path_or_wgsl};
 use crate::parse::limits::{self, Depth};
@@ -87,7 +87,7 @@ impl Program {
             min_groups: 0,
             group_loops: None,
         };
-        program.interfaces = reflect::interfaces(&program)?;
+        program.interfaces = interfaces::of_program(&program)?;
         Ok(program)
     }
 
@@ -125,7 +125,7 @@ impl Program {
                 let mut program = self.with(subgroups::emulated(self, size, sharing)?)?;
                 program.features.retain(|feature| *feature != Feature::Subgroups);
                 // Tensors of matrices are aligned as they are where matrices are not emulated.
-                program.interfaces = reflect::interfaces(&program)?;
+                program.interfaces = interfaces::of_program(&program)?;
                 program.features.retain(|feature| *feature != Feature::MatrixUnits);
                 Ok(program)
             };

@@ -9,7 +9,7 @@ use std::fs;
 use crate::imports::{self, Imports};
 use crate::process::{Failure, Outcome};
 use crate::workspace::Workspace;
-use crate::{circles, lines};
+use crate::{circles, count_lines};
 
 /// What is fixed of a crate.
 struct Crate {
@@ -92,14 +92,14 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "xtask",
-        order: "process workspace tokens imports circles lines layers requirements harden lint test",
+        order: "process workspace tokens imports circles count_lines layers requirements harden lint test",
         circles: &[],
     },
 ];
 
 pub(crate) fn check(workspace: &Workspace) -> Outcome {
     let mut crates: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-    for name in workspace.tracked_files()?.iter().filter(|name| lines::is_product(name)) {
+    for name in workspace.tracked_files()?.iter().filter(|name| count_lines::is_product(name)) {
         let Some((package, file)) = name.split_once("/src/") else { continue };
         // A tracked file that does not exist was deleted without a commit yet.
         let Ok(text) = fs::read_to_string(workspace.root.join(name)) else { continue };

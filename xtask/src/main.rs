@@ -5,6 +5,8 @@ mod architecture;
 mod built;
 mod bundle;
 mod circles;
+mod count_lines;
+mod debian_package;
 mod dependencies;
 mod eval;
 mod fuzz_kernels;
@@ -13,11 +15,9 @@ mod header;
 mod imports;
 mod install;
 mod layers;
-mod lines;
 mod lint;
 mod markdown;
 mod optional;
-mod package;
 mod placed_file;
 mod process;
 mod programs;
@@ -92,7 +92,7 @@ fn run_task(arguments: &[String]) -> Outcome {
         }
         ("test", arguments) => test::run_tests(arguments),
         ("lint", words) => lint::run_checks(words),
-        ("lines", []) => lines::print(),
+        ("lines", []) => count_lines::print(),
         ("header", []) => header::update(),
         ("miri", []) => harden::miri(),
         ("valgrind", []) => harden::valgrind(),
@@ -106,7 +106,7 @@ fn run_task(arguments: &[String]) -> Outcome {
         ("install", _) => {
             Err(Failure::new("`install` takes the prefix to install below: cargo xtask install [PREFIX]"))
         }
-        ("package", []) => package::write_package(),
+        ("package", []) => debian_package::write_package(),
         ("bundle", arguments) => bundle::write_bundle(arguments),
         ("eval", []) => {
             Err(Failure::new("`eval` takes at least one specification: cargo xtask eval kernels/matmul.toml"))

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use crate::fusion::fusible_run::{Run, may_meet};
+use crate::fusion::obstacles::obstacle;
 use crate::fusion::options::FusionOptions;
 use crate::fusion::plan::Plan;
 use crate::fusion::plan_cache::QueueCache;
 use crate::fusion::report::{CompletedList, CompletedPart, FusionReport};
-use crate::fusion::run::{self, Run};
 use crate::fusion::shape::Shape;
 use crate::memory::buffer::Buffer;
 use crate::queue::collect::Completion;
@@ -114,7 +115,7 @@ impl Completer {
         limit: impl Fn(usize) -> usize,
     ) -> PlannedList<'e> {
         let mut list = PlannedList::default();
-        let obstacles: Obstacles = entries.iter().map(run::obstacle).collect();
+        let obstacles: Obstacles = entries.iter().map(obstacle).collect();
         let mut start = 0;
         while start < entries.len() {
             let end = if is_on { end_of_run(&entries[..limit(start)], &obstacles, start) } else { start + 1 };
@@ -199,7 +200,7 @@ fn end_of_run(entries: &[Entry], obstacles: &Obstacles, start: usize) -> usize {
     if obstacles[start].is_some() {
         return start + 1;
     }
-    let may_join = |at: &usize| obstacles[*at].is_none() && run::may_meet(&entries[start], &entries[*at]);
+    let may_join = |at: &usize| obstacles[*at].is_none() && may_meet(&entries[start], &entries[*at]);
     start + 1 + (start + 1..entries.len()).take_while(may_join).count()
 }
 

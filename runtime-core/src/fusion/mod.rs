@@ -5,14 +5,15 @@
 //! that needs the launches before that has them submitted as they are.
 
 mod completion;
+mod fusible_run;
 mod graphs;
 mod list_graphs;
+mod obstacles;
 pub(crate) mod options;
 mod plan;
 mod plan_cache;
 mod recently_used;
 pub(crate) mod report;
-mod run;
 mod shape;
 mod stored_plan;
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::code::portable::PortableText;
+use crate::fusion::fusible_run::Run;
 use crate::fusion::list_graphs::ListGraphs;
 use crate::fusion::plan::Plan;
 use crate::fusion::recently_used::RecentlyUsed;
-use crate::fusion::run::Run;
 use crate::fusion::shape::Shape;
 use crate::{Kernel, Queue};
 

@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, BuildHasherDefault};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
+use crate::fusion::fusible_run::Run;
 use crate::fusion::options::FusionOptions;
-use crate::fusion::run::Run;
 use crate::model::fusion::FusionArg;
 
 /// What a plan depends on, besides the code of the launches. It is made for each list, so it refers to nothing.

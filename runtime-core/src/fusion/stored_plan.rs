@@ -4,7 +4,7 @@
 //! fused code is loaded as any other portable code, so that a plan cannot break memory safety.
 
 use crate::cache::{Notes, Relied, decode_plan, encode_plan};
-use crate::fusion::run::Run;
+use crate::fusion::fusible_run::Run;
 use crate::fusion::shape::Shape;
 use crate::model::fusion::FusionPlan;
 use crate::model::lowering::Lowering;

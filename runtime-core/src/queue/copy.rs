@@ -9,7 +9,7 @@ use crate::memory::blocking_copy::{PATTERN_BYTES, raw_rows};
 use crate::memory::buffer::Buffer;
 use crate::model::pitched::Rows;
 use crate::queue::submit::{AccessSet, SubmitFlags, Submitted};
-use crate::tensor::pieces::Pieces;
+use crate::tensor::pitched_copies::PitchedCopies;
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Access, DeviceKind, Error, ErrorKind, Placement, Queue, Result, Tensor};
@@ -245,7 +245,9 @@ impl Queue {
         (from, source): (&Buffer, &Tensor),
     ) -> Result<Option<Event>> {
         let size = source.dtype().bytes();
-        let Some(pieces) = Pieces::of(destination.layout(), source.layout(), size) else { return Ok(None) };
+        let Some(pieces) = PitchedCopies::of(destination.layout(), source.layout(), size) else {
+            return Ok(None);
+        };
         let mut last = None;
         let mut pieces = pieces.iter().peekable();
         while let Some((at, of)) = pieces.next() {

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use crate::memory::blocking_copy::{BlockingCopy, exclusively};
 use crate::tensor::host_array::HostArray;
 use crate::tensor::layout::Layout;
-use crate::tensor::pieces::Pieces;
+use crate::tensor::pitched_copies::PitchedCopies;
 use crate::{Access, DType, Element, Error, ErrorKind, Result, Tensor};
 
 impl Tensor {
@@ -131,7 +131,7 @@ impl Tensor {
             return self.overwrite(|copy| copy.fill(self.byte_offset(), bytes, pattern));
         }
         let dense = Layout::contiguous(self.shape())?;
-        let pieces = Pieces::of(self.layout(), &dense, self.dtype().bytes());
+        let pieces = PitchedCopies::of(self.layout(), &dense, self.dtype().bytes());
         let elements = OnceCell::new();
         self.overwrite(|copy| {
             if let Some(pieces) = &pieces

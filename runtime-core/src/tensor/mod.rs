@@ -6,7 +6,7 @@ pub(crate) mod host_array;
 pub(crate) mod host_view;
 pub(crate) mod layout;
 pub(crate) mod npy;
-pub(crate) mod pieces;
+pub(crate) mod pitched_copies;
 pub(crate) mod safetensors;
 
 pub use host_view::{HostView, HostViewMut};

@@ -9,7 +9,7 @@ use std::time::Instant;
 use runtime_core::code::Register;
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::constants::Constant;
+use super::flash_constants::Constant;
 use super::link::{Link, PREPARE_DEADLINE, before_run};
 use super::mailbox::Header;
 use super::program::Program;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use runtime_core::code::Register;
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::constants::Constant;
+use super::flash_constants::Constant;
 use super::trace::{Counts, Window};
 use crate::image::Image;
 

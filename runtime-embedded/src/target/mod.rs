@@ -1,9 +1,9 @@
 //! A target: its emulator, the link to it, and the session with the firmware that runs on it.
 
-mod constants;
 mod debug_link;
 mod emulator;
 mod fault;
+mod flash_constants;
 mod function_trace;
 mod link;
 mod mailbox;
@@ -17,7 +17,7 @@ mod surroundings;
 mod trace;
 mod uart_link;
 
-pub(crate) use constants::{Constant, place as place_constants};
+pub(crate) use flash_constants::{Constant, place as place_constants};
 pub(crate) use function_trace::FunctionTrace;
 pub(crate) use mailbox::{CONSTANT, KEEP, MAX_ARGS, MAX_TENSORS, POISON, SEED, TensorRecord};
 pub(crate) use session::{Outcome, Session};

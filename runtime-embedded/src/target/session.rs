@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use runtime_core::code::Register;
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::constants::Constant;
 use super::debug_link::DebugLink;
 use super::fault;
+use super::flash_constants::Constant;
 use super::function_trace::FunctionTrace;
 use super::link::{Link, PREPARE_DEADLINE, before_run};
 use super::mailbox::{

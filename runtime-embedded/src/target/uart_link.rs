@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use runtime_core::backend::Level;
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::constants::Constant;
 use super::emulator;
+use super::flash_constants::Constant;
 use super::link::Link;
 use super::port::Port;
 use super::program::Program;

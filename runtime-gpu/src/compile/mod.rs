@@ -3,8 +3,8 @@
 
 pub(crate) mod architecture;
 pub(crate) mod binary_check;
+mod compatibility;
 pub(crate) mod cuda_c;
-mod fit;
 mod identity;
 pub(crate) mod jit;
 mod nvjitlink;
@@ -19,7 +19,6 @@ use runtime_core::code::{CompiledCode, Fit};
 use runtime_core::{Error, Result};
 
 use crate::context::PrimaryContext;
-use crate::driver::abi::CUdevice_attribute;
 use crate::formats;
 use architecture::Architecture;
 use cuda_c::Target;
@@ -27,9 +26,8 @@ use ptx::PtxOptions;
 
 /// Compute capability of a device, `major * 10 + minor`.
 pub(crate) fn compute_capability(primary: &PrimaryContext) -> u32 {
-    let attribute = |attribute| primary.driver.attribute(primary.ordinal, attribute);
-    attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10
-        + attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+    let (major, minor) = primary.driver.compute_capability(primary.ordinal);
+    major * 10 + minor
 }
 
 /// What identifies everything outside a source, the device and the driver that its compiled form depends on.
@@ -116,5 +114,5 @@ fn ptx_for(name: &str, arch: Architecture, source: &Source<'_>) -> Result<Compil
 /// `Io`.
 pub(crate) fn fits(primary: &PrimaryContext, source: &Source<'_>) -> Result<Fit> {
     let (compute, cuda_version) = (compute_capability(primary), primary.driver.cuda_version());
-    Ok(fit::Target { compute, cuda_version }.fit(source.format, &source.bytes()?))
+    Ok(compatibility::Target { compute, cuda_version }.fit(source.format, &source.bytes()?))
 }

@@ -4,7 +4,7 @@ use runtime_core::evaluate::{Measurement, Validation};
 use runtime_core::fusion::FusionReport;
 use serde::{Deserialize, Serialize};
 
-use super::{measurement, validation};
+use super::{rates, validation};
 use crate::chain::ChainRow;
 
 /// A chain of kernels, one by one beside fused.
@@ -25,7 +25,7 @@ pub struct Fusion {
     /// Whether both runs have left the same bits.
     pub same_bits: bool,
     /// The times one by one.
-    #[serde(serialize_with = "measurement::with_rates")]
+    #[serde(serialize_with = "rates::with_rates")]
     pub one_by_one: Measurement,
     /// The fused median divided by that one by one, so that below 1 is faster; `None` if it is undefined.
     pub ratio: Option<f64>,

@@ -5,10 +5,10 @@ mod counts;
 mod fusion;
 #[cfg(test)]
 mod golden_tests;
-mod measurement;
 mod noise;
 mod outcome;
 mod placement;
+mod rates;
 mod resource_usage;
 mod roofline;
 mod validation;
@@ -71,7 +71,7 @@ pub struct Row {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<ArgumentPlacement>,
     /// The times; `None` if nothing was timed.
-    #[serde(serialize_with = "measurement::perhaps_with_rates")]
+    #[serde(serialize_with = "rates::perhaps_with_rates")]
     pub measurement: Option<Measurement>,
     /// What an embedded device has counted; `None` for other devices, and if nothing was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

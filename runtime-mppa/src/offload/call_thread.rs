@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::calls::Calls;
+use super::call_timeout::Limits;
+use super::call_watch::Calls;
 use super::functions::{Functions, check};
-use super::limits::Limits;
 
 /// Functions of the library that open and close a chip.
 const CREATE: &str = "mppa_offload_create";

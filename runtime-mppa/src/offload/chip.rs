@@ -11,9 +11,9 @@ use runtime_core::backend::Log;
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::call_thread::{CallThread, Request, Started};
-use super::calls::{CHECK_INTERVAL, Calls};
+use super::call_timeout::Limits;
+use super::call_watch::{CHECK_INTERVAL, Calls};
 use super::functions::{Functions, check};
-use super::limits::Limits;
 use super::shim::{Shim, firmware_name};
 use super::simulator::Simulator;
 

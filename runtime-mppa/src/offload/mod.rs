@@ -6,7 +6,8 @@
 
 mod arguments;
 mod call_thread;
-mod calls;
+mod call_timeout;
+mod call_watch;
 mod chip;
 mod command;
 mod counting;
@@ -15,7 +16,6 @@ mod functions;
 mod host_arguments;
 mod host_module;
 mod kernel;
-mod limits;
 mod loaded_modules;
 mod memory;
 mod module;
@@ -36,10 +36,10 @@ pub use module::Module;
 pub use queue::OffloadQueue;
 pub use shim::Shim;
 
+pub(crate) use call_timeout::{Limits, option as timeout_option};
 pub(crate) use device::{OffloadDevice, module_options};
 pub(crate) use host_arguments::extended;
 pub(crate) use host_module::HOST_MODULE;
-pub(crate) use limits::{Limits, option as timeout_option};
 pub(crate) use memory::MIN_ALIGNMENT_BYTES;
 pub(crate) use open_chip::{BuildLog, OPEN_CHIPS, Wanted};
 pub(crate) use shim::{HEADER, has_header, try_compile};

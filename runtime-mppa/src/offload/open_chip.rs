@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use runtime_core::backend::{Level, Log};
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::calls::{CHECK_INTERVAL, Calls};
+use super::call_timeout::Limits;
+use super::call_watch::{CHECK_INTERVAL, Calls};
 use super::chip::Opening;
-use super::limits::Limits;
 use super::shim::{compile_folder, firmware_name};
 use super::simulator::{Simulator, SimulatorPlan};
 use super::{Chip, LoadedModules, Shim};

@@ -3,6 +3,7 @@
 
 mod built;
 mod messages;
+mod required;
 mod sample;
 mod sleeper;
 
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 
 pub use built::{copy_built, copy_file, copy_time};
 pub use messages::Messages;
+pub use required::required;
 pub use sample::{is_complete, sample};
 pub use sleeper::{Sleeper, spawn_until_asleep};
 
@@ -86,13 +88,6 @@ fn wait(child: &mut Child, deadline: Duration) -> std::io::Result<Option<ExitSta
             None => std::thread::sleep(Duration::from_millis(5)),
         }
     }
-}
-
-/// Whether `RUNTIME_REQUIRE` lists `name`, so that its absence is a failure.
-#[must_use]
-pub fn required(name: &str) -> bool {
-    let list = std::env::var("RUNTIME_REQUIRE").unwrap_or_default();
-    list.split(',').any(|entry| entry.trim() == name)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ struct Axis {
 
 /// One pitched copy per index of the outer axes.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct PitchedCopies {
     /// Offset of the first byte in the destination.
     to: i64,
     /// Offset of the first byte in the source.
@@ -27,7 +27,7 @@ pub(crate) struct Pieces {
     outer_axes: Extents<Axis>,
 }
 
-impl Pieces {
+impl PitchedCopies {
     /// Splits a copy between layouts of one shape. `None` if elements of the destination share memory, so that
     /// the result would depend on the order of the copies, or if there would be too many pieces.
     pub(crate) fn of(destination: &Layout, source: &Layout, element_bytes: usize) -> Option<Self> {
@@ -125,7 +125,7 @@ mod tests {
         destination.for_each(base(destination), |at| to.push(at));
         source.for_each(base(source), |at| from.push(at));
         to.iter().zip(&from).for_each(|(&to, &from)| expected[to] = memory[from]);
-        let pieces = Pieces::of(destination, source, 1).unwrap();
+        let pieces = PitchedCopies::of(destination, source, 1).unwrap();
         let mut count = 0;
         for (to, from) in pieces.iter() {
             assert_eq!((to.rows, to.row_bytes), (from.rows, from.row_bytes));
@@ -157,15 +157,18 @@ mod tests {
     #[test]
     fn copies_that_cannot_be_split_are_refused() {
         let dense = Layout::contiguous(&[8]).unwrap();
-        assert!(Pieces::of(&layout(&[8], &[0], 0), &dense, 4).is_none(), "all elements in one location");
         assert!(
-            Pieces::of(&layout(&[4, 4], &[1, 2], 0), &layout(&[4, 4], &[4, 1], 0), 4).is_none(),
+            PitchedCopies::of(&layout(&[8], &[0], 0), &dense, 4).is_none(),
+            "all elements in one location"
+        );
+        assert!(
+            PitchedCopies::of(&layout(&[4, 4], &[1, 2], 0), &layout(&[4, 4], &[4, 1], 0), 4).is_none(),
             "overlapping"
         );
         let many = Layout::contiguous(&[5000, 2]).unwrap();
-        assert!(Pieces::of(&many, &layout(&[5000, 2], &[-2, 0], 10000), 4).is_none(), "too many");
+        assert!(PitchedCopies::of(&many, &layout(&[5000, 2], &[-2, 0], 10000), 4).is_none(), "too many");
         assert!(
-            Pieces::of(&Layout::contiguous(&[0]).unwrap(), &layout(&[0], &[3], 0), 4).is_none(),
+            PitchedCopies::of(&Layout::contiguous(&[0]).unwrap(), &layout(&[0], &[3], 0), 4).is_none(),
             "nothing"
         );
     }

@@ -43,7 +43,7 @@ const MAX_RANK: u32 = 8;
 ///
 /// # Errors
 /// `CompileFailed`, naming the rule and the line.
-pub(crate) fn interfaces(program: &Program) -> Result<Vec<Interface>> {
+pub(crate) fn of_program(program: &Program) -> Result<Vec<Interface>> {
     let mut layouts = Layouter::default();
     layouts.update(program.module.to_ctx()).map_err(|error| failed(error.to_string()))?;
     let reflect = Reflect { program, layouts };
