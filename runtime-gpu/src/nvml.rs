@@ -112,12 +112,15 @@ impl Nvml {
         unsafe { self.library.get::<*const c_void>(name.as_bytes()) }.is_ok()
     }
 
-    /// Calls a function of the library. Callers give its type.
+    /// Calls a function of the library.
+    ///
+    /// # Safety
+    /// `F` is the type of the function `name`.
     ///
     /// # Errors
     /// `Unsupported` if the library lacks it; the library's error.
-    fn call<F: Copy>(&self, name: &str, call: impl FnOnce(F) -> NvmlReturn) -> Result<()> {
-        // SAFETY: callers give the function's type, and the library stays loaded.
+    unsafe fn call<F: Copy>(&self, name: &str, call: impl FnOnce(F) -> NvmlReturn) -> Result<()> {
+        // SAFETY: the caller guarantees the type, and the library stays loaded.
         let function = unsafe { self.library.get::<F>(name.as_bytes()) }.map_err(|_| lacks(name))?;
         match call(*function) {
             NvmlReturn(0) => Ok(()),
@@ -129,10 +132,12 @@ impl Nvml {
     fn initialise(&self) -> Result<()> {
         let mut initialised = self.initialised.lock();
         if !*initialised {
-            self.call("nvmlInit_v2", |initialise: unsafe extern "C" fn() -> NvmlReturn| {
+            let call = |initialise: unsafe extern "C" fn() -> NvmlReturn| {
                 // SAFETY: it takes nothing; NVML counts initialisations, so other users in the process are not disturbed.
                 unsafe { initialise() }
-            })?;
+            };
+            // SAFETY: the function's type.
+            unsafe { self.call("nvmlInit_v2", call) }?;
             *initialised = true;
         }
         Ok(())
@@ -146,10 +151,12 @@ impl Nvml {
         self.initialise()?;
         let name = CString::new(uuid_name(uuid, is_mig_instance)).unwrap_or_default();
         let mut device = NvmlDevice(std::ptr::null_mut());
-        self.call("nvmlDeviceGetHandleByUUID", |find: FindDevice| {
+        let call = |find: FindDevice| {
             // SAFETY: the name is terminated, the out-parameter is writable, and an unknown name returns an error.
             unsafe { find(name.as_ptr(), &raw mut device) }
-        })?;
+        };
+        // SAFETY: the function's type.
+        unsafe { self.call("nvmlDeviceGetHandleByUUID", call) }?;
         Ok(device)
     }
 
@@ -159,15 +166,20 @@ impl Nvml {
     /// The library's first error if it reports none.
     pub(crate) fn telemetry(&self, device: NvmlDevice) -> Result<Telemetry> {
         let clock_hz = |domain| {
-            let megahertz = self.indexed_value("nvmlDeviceGetClockInfo", device, domain);
+            // SAFETY: the function's type.
+            let megahertz = unsafe { self.indexed_value("nvmlDeviceGetClockInfo", device, domain) };
             megahertz.map(|megahertz| u64::from(megahertz) * 1_000_000)
         };
         let (clock, memory_clock) = (clock_hz(CLOCK_SM), clock_hz(CLOCK_MEMORY));
-        let celsius = self.indexed_value("nvmlDeviceGetTemperature", device, TEMPERATURE_GPU);
+        // SAFETY: the function's type.
+        let celsius = unsafe { self.indexed_value("nvmlDeviceGetTemperature", device, TEMPERATURE_GPU) };
         let temperature = celsius.map(|celsius| i64::from(celsius) * 1000);
-        let power = self.value::<c_uint>("nvmlDeviceGetPowerUsage", device).map(u64::from);
+        // SAFETY: the function's type.
+        let milliwatts = unsafe { self.value::<c_uint>("nvmlDeviceGetPowerUsage", device) };
+        let power = milliwatts.map(u64::from);
         // Since the driver was loaded.
-        let millijoules = self.value::<u64>("nvmlDeviceGetTotalEnergyConsumption", device);
+        // SAFETY: the function's type.
+        let millijoules = unsafe { self.value::<u64>("nvmlDeviceGetTotalEnergyConsumption", device) };
         let energy = millijoules.map(|millijoules| millijoules.saturating_mul(1000));
         if let (Err(error), Err(_), Err(_), Err(_), Err(_)) =
             (&clock, &memory_clock, &temperature, &power, &energy)
@@ -183,19 +195,29 @@ impl Nvml {
         })
     }
 
-    /// The value that a function of the type [`ReadValue`] reads.
-    fn value<T: Default>(&self, name: &str, device: NvmlDevice) -> Result<T> {
+    /// The value that a function reads.
+    ///
+    /// # Safety
+    /// The function `name` has the type [`ReadValue<T>`].
+    unsafe fn value<T: Default>(&self, name: &str, device: NvmlDevice) -> Result<T> {
         let mut value = T::default();
         // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
-        self.call(name, |read: ReadValue<T>| unsafe { read(device, &raw mut value) })?;
+        let call = |read: ReadValue<T>| unsafe { read(device, &raw mut value) };
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.call(name, call) }?;
         Ok(value)
     }
 
-    /// The value that a function of the type [`ReadIndexed`] reads.
-    fn indexed_value(&self, name: &str, device: NvmlDevice, index: c_int) -> Result<c_uint> {
+    /// The value that a function reads at an index.
+    ///
+    /// # Safety
+    /// The function `name` has the type [`ReadIndexed`].
+    unsafe fn indexed_value(&self, name: &str, device: NvmlDevice, index: c_int) -> Result<c_uint> {
         let mut value = 0;
         // SAFETY: the device is a handle of the initialised library, and the out-parameter is writable.
-        self.call(name, |read: ReadIndexed| unsafe { read(device, index, &raw mut value) })?;
+        let call = |read: ReadIndexed| unsafe { read(device, index, &raw mut value) };
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.call(name, call) }?;
         Ok(value)
     }
 
@@ -208,7 +230,8 @@ impl Nvml {
             ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons");
         let is_old = !self.has(name) && self.has(before_535);
         let name = if is_old { before_535 } else { name };
-        let reasons: u64 = self.value(name, device)?;
+        // SAFETY: both functions have this type.
+        let reasons: u64 = unsafe { self.value(name, device) }?;
         let active = EVENT_REASONS.iter().filter(|(bit, _)| reasons & bit != 0);
         Ok(ThrottleReasons(active.fold(0, |all, (_, reason)| all | reason)))
     }
@@ -218,36 +241,46 @@ impl Nvml {
     /// # Errors
     /// The library's error if it cannot list those that compute; those that draw may be missing.
     pub(crate) fn processes(&self, device: NvmlDevice) -> Result<Vec<u32>> {
-        let computing = self.list_processes("nvmlDeviceGetComputeRunningProcesses_v3", device);
-        let drawing = self.list_processes("nvmlDeviceGetGraphicsRunningProcesses_v3", device);
+        // SAFETY: the function's type.
+        let computing = unsafe { self.list_processes("nvmlDeviceGetComputeRunningProcesses_v3", device) };
+        // SAFETY: the function's type.
+        let drawing = unsafe { self.list_processes("nvmlDeviceGetGraphicsRunningProcesses_v3", device) };
         let mut ids = [computing?, drawing.unwrap_or_default()].concat();
         ids.sort_unstable();
         ids.dedup();
         Ok(ids)
     }
 
-    fn list_processes(&self, name: &str, device: NvmlDevice) -> Result<Vec<u32>> {
+    /// The IDs of the processes that a function lists.
+    ///
+    /// # Safety
+    /// The function `name` has the type [`ListProcesses`].
+    unsafe fn list_processes(&self, name: &str, device: NvmlDevice) -> Result<Vec<u32>> {
         let mut list = vec![ProcessInfo::default(); usize::from(MAX_PROCESSES)];
         let mut count = c_uint::from(MAX_PROCESSES);
         // With more processes, the call fails.
-        self.call(name, |list_into: ListProcesses| {
+        let call = |list_into: ListProcesses| {
             // SAFETY: the device is a handle of the initialised library, and the list has room for `count` entries.
             unsafe { list_into(device, &raw mut count, list.as_mut_ptr()) }
-        })?;
+        };
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.call(name, call) }?;
         list.truncate(count as usize);
         Ok(list.into_iter().map(|process| process.pid).collect())
     }
 
     fn error(&self, function: &str, code: NvmlReturn) -> Error {
         let mut text = String::new();
-        // Without this function, the text stays empty.
-        let _ = self.call("nvmlErrorString", |describe: Describe| {
+        let call = |describe: Describe| {
             // SAFETY: it takes a number, which may be any.
             let found = unsafe { describe(code) };
             // SAFETY: NVML's strings are terminated and live as long as the library.
             text = unsafe { c_text_at(found) };
             NvmlReturn(0)
-        });
+        };
+        // Without this function, the text stays empty.
+        // SAFETY: the function's type.
+        let _ = unsafe { self.call("nvmlErrorString", call) };
         let text = if text.is_empty() { "NVML has no description of this code" } else { &text };
         Error::new(kind(code), format!("{text}; {}", remedy(code)))
             .with_driver("", i64::from(code.0))
