@@ -82,7 +82,7 @@ pub(crate) fn may_be_in(code: &str) -> bool {
     code.contains("bitcast") && code.contains("f16")
 }
 
-/// A text with casts, and a copy with probes in their places, of which naga computes the types.
+/// A kernel's text with casts, and a copy in which a probe replaces each cast, so that naga computes its types.
 pub(crate) struct Probe<'a> {
     code: &'a str,
     casts: Vec<Cast>,

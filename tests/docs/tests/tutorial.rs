@@ -15,7 +15,7 @@ use test_process::{copy_built, finish, required};
 
 /// A build on a slow machine that does other things, too.
 const DEADLINE: Duration = Duration::from_secs(1800);
-/// The profile of this workspace, as far as it concerns the packages of others.
+/// This workspace's profile for naga: with any other, cargo would compile naga again.
 const PROFILE: &str = "[profile.dev.package.naga]\nopt-level = 2\n";
 /// What each device computes, and so the end of its line.
 const RESULT: &str = ": [1.0, 4.0, 9.0]";

@@ -87,18 +87,15 @@ pub(super) unsafe fn answer_list<T, E>(
     (list, count): (*mut *const E, *mut usize),
     ask: impl FnOnce(&T) -> Result<(*const E, usize)>,
 ) -> Status {
-    guard(slot, || {
-        // SAFETY: guaranteed by the caller.
-        let object = unsafe { borrow::<T>(handle) }?;
-        // SAFETY: guaranteed by the caller.
-        let list = unsafe { out_param(list) }?;
+    let ask = |object: &T| {
         // SAFETY: guaranteed by the caller.
         let count = unsafe { out_param(count) }?;
         let (first, len) = ask(object)?;
-        list.write(first);
         count.write(len);
-        Ok(())
-    })
+        Ok(first)
+    };
+    // SAFETY: guaranteed by the caller.
+    unsafe { answer(slot, handle, list, ask) }
 }
 
 /// As [`answer`], with a structure that may have fewer fields at the receiver.

@@ -22,7 +22,7 @@ static ALL: LazyLock<Vec<Template>> =
     LazyLock::new(|| include_str!("scalars.c").split("\n\n").filter_map(Template::of).collect());
 
 impl Template {
-    /// The template in a part of the text: comments, of which the last one is its title, and the function.
+    /// Parses a section of the text: comments, the last of which is the title, then the function.
     fn of(part: &'static str) -> Option<Self> {
         let text = part.find("$T")?;
         let title = part[..text].trim_end().rsplit("// ").next()?;
