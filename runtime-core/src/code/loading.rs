@@ -172,7 +172,10 @@ impl<'s> Prepared<'s> {
 /// `Io` if the file cannot be read; any error of the backend.
 pub(crate) fn read<'s>(device: &OpenDevice, source: &'s ModuleSource) -> Result<Cow<'s, ModuleSource>> {
     let is_portable = find_lowering(source.format(), &device.instance.lowerings).is_some();
-    let is_compiled = || Ok::<_, Error>(is_portable || compile::compiler_identity(device, source)?.is_some());
+    // Without its text, about which only the key has to ask: for the host that takes a run of the preprocessor.
+    let format_alone = || source.with_code(Vec::new());
+    let is_compiled =
+        || Ok::<_, Error>(is_portable || compile::compiler_identity(device, &format_alone())?.is_some());
     if source.code().is_some() || !is_compiled()? {
         return Ok(Cow::Borrowed(source));
     }
