@@ -1,5 +1,6 @@
 //! Front end: parses and validates text with naga, whose errors `explanations` puts in terms of the text.
 
+mod aliases;
 pub(crate) mod bindings;
 pub(crate) mod by_value;
 pub(crate) mod diagnostics;
@@ -61,9 +62,9 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<S
     let mut module = wgsl::parse_str(code).map_err(|error| every_error::of_text(error, code, path))?;
     bindings::keep_compute(&mut module);
     late_operands::evaluate_first(&mut module);
-    let mut errors = Vec::new();
+    let mut errors = aliases::errors(&module, code, path);
     if pointers_to_variables::are_taken(&module) {
-        errors = every_error::of_pointer_calls(&mut module, code, path);
+        errors.extend(every_error::of_pointer_calls(&mut module, code, path));
         if let Err((span, limit)) = pointers_to_variables::replace(&mut module) {
             errors.push(format!("{}: {limit}", location(code, path, span)));
             return Err(errors);
