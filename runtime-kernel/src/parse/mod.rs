@@ -3,8 +3,10 @@
 mod aliases;
 pub(crate) mod bindings;
 pub(crate) mod by_value;
+pub(crate) mod continuing_names;
 pub(crate) mod diagnostics;
 pub(crate) mod directives;
+mod endless_loops;
 mod every_error;
 pub(crate) mod expansion_limits;
 mod explanations;
@@ -62,6 +64,7 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<S
     let mut module = wgsl::parse_str(code).map_err(|error| every_error::of_text(error, code, path))?;
     bindings::keep_compute(&mut module);
     late_operands::evaluate_first(&mut module);
+    endless_loops::complete(&mut module);
     let mut errors = aliases::errors(&module, code, path);
     if pointers_to_variables::are_taken(&module) {
         errors.extend(every_error::of_pointer_calls(&mut module, code, path));

@@ -467,3 +467,21 @@ fn alias_add(a: ptr<workgroup, atomic<u32>>, b: ptr<workgroup, u32>) -> u32 {
 @compute @workgroup_size(1) fn alias_atomic() {
     r[0] = alias_add(&w.n, &w.m); //!
 }
+
+//# too_many_braces: the nesting limit of blocks
+//= says nested too deep | 127
+@compute @workgroup_size(1) fn too_many_braces() {
+    {{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}} //!
+}
+
+//# loop_may_end: §behaviors, a loop with a `break` does not end a function
+//= says 'loop_may_end_f' can end without returning
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn loop_may_end_f(n: u32) -> u32 { loop { if n > 2u { break; } if n == 1u { return 1u; } } } //!
+@compute @workgroup_size(1) fn loop_may_end() { r[0] = loop_may_end_f(1u); }
+
+//# continuing_twice: §loop-statement, a `continuing` block does not declare a name twice
+//= says redefinition | a
+@compute @workgroup_size(1) fn continuing_twice() {
+    loop { let b = 1; continuing { let a = 1; let a = 2; break if a > 1; } } //!
+}
