@@ -11,6 +11,7 @@ mod every_error;
 pub(crate) mod expansion_limits;
 mod explanations;
 pub(crate) mod f16_immediates;
+mod flat_groups;
 pub(crate) mod half_bitcasts;
 mod late_operands;
 pub(crate) mod limits;
@@ -120,7 +121,7 @@ fn push_constant(code: &str) -> Option<Span> {
 /// extension `uniform_buffer_standard_layout` allows: they become storage buffers later.
 pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
     let validated =
-        |module| f16_immediates::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES));
+        |module| flat_groups::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES));
     match validated(module) {
         Err(error) if is_layout(error.as_inner()) => {
             let mut copy = module.clone();
@@ -158,7 +159,7 @@ fn plain_uniforms_as_storage(module: &mut Module) {
 /// `Internal`: the transform that produced the module is wrong.
 pub(crate) fn validate_again(module: &Module) -> Result<ModuleInfo> {
     let mut validator = Validator::new(ValidationFlags::empty(), CAPABILITIES);
-    f16_immediates::validate(module, &mut validator).map_err(|error| {
+    flat_groups::validate(module, &mut validator).map_err(|error| {
         let text = with_causes(error.as_inner());
         Error::new(ErrorKind::Internal, format!("preparing the kernel: {text}"))
     })
