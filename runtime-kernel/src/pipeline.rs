@@ -15,7 +15,9 @@ use crate::parse::limits::{self, Depth};
 use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
 use crate::parse::type_parameters::TypeParameters;
 use crate::parse::{Parsed, diagnostic, expansion_limits, panic_guard, parse_and_validate, source_edits};
-use crate::parse::{bindings, by_value, directives, half_bitcasts, subgroup_calls, textures};
+use crate::parse::{
+    bindings, by_value, continuing_names, directives, half_bitcasts, subgroup_calls, textures,
+};
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
 use crate::program::{Checks, Dialect, Feature, Program};
@@ -254,6 +256,7 @@ fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Res
     let code = code.strip_prefix('\u{feff}').unwrap_or(code);
     let code = source_edits::with_elements(code, path, &specialisation.named_elements())?;
     let code = then(code, directives::without_needless);
+    let code = then(code, continuing_names::without_repeated);
     Ok(then(code, subgroup_calls::with_known_calls))
 }
 

@@ -1,13 +1,17 @@
 //! Front end: parses and validates text with naga, whose errors `explanations` puts in terms of the text.
 
+mod aliases;
 pub(crate) mod bindings;
 pub(crate) mod by_value;
+pub(crate) mod continuing_names;
 pub(crate) mod diagnostics;
 pub(crate) mod directives;
+mod endless_loops;
 mod every_error;
 pub(crate) mod expansion_limits;
 mod explanations;
 pub(crate) mod f16_immediates;
+mod flat_groups;
 pub(crate) mod half_bitcasts;
 mod late_operands;
 pub(crate) mod limits;
@@ -61,9 +65,10 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<S
     let mut module = wgsl::parse_str(code).map_err(|error| every_error::of_text(error, code, path))?;
     bindings::keep_compute(&mut module);
     late_operands::evaluate_first(&mut module);
-    let mut errors = Vec::new();
+    endless_loops::complete(&mut module);
+    let mut errors = aliases::errors(&module, code, path);
     if pointers_to_variables::are_taken(&module) {
-        errors = every_error::of_pointer_calls(&mut module, code, path);
+        errors.extend(every_error::of_pointer_calls(&mut module, code, path));
         if let Err((span, limit)) = pointers_to_variables::replace(&mut module) {
             errors.push(format!("{}: {limit}", location(code, path, span)));
             return Err(errors);
@@ -116,7 +121,7 @@ fn push_constant(code: &str) -> Option<Span> {
 /// extension `uniform_buffer_standard_layout` allows: they become storage buffers later.
 pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
     let validated =
-        |module| f16_immediates::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES));
+        |module| flat_groups::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES));
     match validated(module) {
         Err(error) if is_layout(error.as_inner()) => {
             let mut copy = module.clone();
@@ -154,7 +159,7 @@ fn plain_uniforms_as_storage(module: &mut Module) {
 /// `Internal`: the transform that produced the module is wrong.
 pub(crate) fn validate_again(module: &Module) -> Result<ModuleInfo> {
     let mut validator = Validator::new(ValidationFlags::empty(), CAPABILITIES);
-    f16_immediates::validate(module, &mut validator).map_err(|error| {
+    flat_groups::validate(module, &mut validator).map_err(|error| {
         let text = with_causes(error.as_inner());
         Error::new(ErrorKind::Internal, format!("preparing the kernel: {text}"))
     })

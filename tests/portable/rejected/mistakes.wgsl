@@ -261,11 +261,6 @@ var<immediate> b: S; //!
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn entry_result() -> u32 { return r[0]; } //!
 
-//# lanes_of_a_square: subgroups are along one dimension
-//= says "lane" | more than one dimension | local_invocation_index
-@group(0) @binding(0) var<storage, read_write> r: array<u32>;
-@compute @workgroup_size(8, 8) fn lanes_of_a_square(@builtin(subgroup_invocation_id) lane: u32) { r[lane] = 1u; } //!
-
 //# same_case: the cases of a switch differ
 //= says "same_case" has two cases for 1u
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;

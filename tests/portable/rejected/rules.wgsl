@@ -398,3 +398,90 @@ var<push_constant> n: u32; //!
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 fn first(p: ptr<storage, array<u32, 4>, read_write>) -> u32 { return (*p)[0]; }
 @compute @workgroup_size(1) fn storage_pointer() { var own: array<u32, 4>; r[1] = first(&own); } //!
+
+//# alias_arguments: §alias-analysis, two pointers to one variable, one of which is written through
+//= says "a" and "b" of function 'alias_first' both point into "v" | writes through "b"
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn alias_first(a: ptr<function, u32>, b: ptr<function, u32>) -> u32 { let old = *a; *b += 1u; return old; }
+@compute @workgroup_size(1) fn alias_arguments() {
+    var v = 0u;
+    r[0] = alias_first(&v, &v); //!
+}
+
+//# alias_parts: §alias-analysis, a part of a variable counts as the variable
+//= says "a" and "b" of function 'alias_parts_of' both point into "s" | writes through "a"
+struct S { x: array<u32, 3>, y: u32 }
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn alias_parts_of(a: ptr<function, u32>, n: u32, b: ptr<function, array<u32, 3>>) -> u32 { *a = n; return (*b)[1]; }
+@compute @workgroup_size(1) fn alias_parts() {
+    var s: S;
+    let p = &s;
+    r[0] = alias_parts_of(&p.y, 2u, &p.x); //!
+}
+
+//# alias_tensor: §alias-analysis, two pointers to elements of one tensor
+//= says "a" and "b" of function 'alias_move' both point into "r" | writes through "a"
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn alias_move(a: ptr<storage, u32, read_write>, b: ptr<storage, u32, read_write>) { *a = *b; }
+@compute @workgroup_size(1) fn alias_tensor() {
+    alias_move(&r[0], &r[1]); //!
+}
+
+//# alias_variable: §alias-analysis, a pointer to a variable that the function writes
+//= says 'alias_both' reads "p" through its argument "a" | writes "p" itself
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+var<private> p: u32;
+fn alias_both(a: ptr<private, u32>) -> u32 { p = 2u; return *a; }
+@compute @workgroup_size(1) fn alias_variable() {
+    r[0] = alias_both(&p); //!
+}
+
+//# alias_through_calls: §alias-analysis, the same where other functions access both
+//= says 'alias_outer' writes "p" through its argument "a" | reads "p" itself
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+var<private> p: array<u32, 4>;
+fn alias_reader(i: u32) -> u32 { return p[i]; }
+fn alias_writer(a: ptr<private, u32>) { if r[1] > 9u { *a = 2u; } }
+fn alias_outer(a: ptr<private, u32>) -> u32 { alias_writer(a); return alias_reader(1u); }
+@compute @workgroup_size(1) fn alias_through_calls() {
+    r[0] = alias_outer(&p[0]); //!
+}
+
+//# alias_passed_on: §alias-analysis, an argument that is passed on twice, in a function that nothing calls
+//= says "a" and "b" of function 'alias_swap' both point into what "q" points to
+fn alias_swap(a: ptr<function, u32>, b: ptr<function, u32>) { let old = *a; *a = *b; *b = old; }
+fn alias_unused(q: ptr<function, array<u32, 2>>) {
+    alias_swap(&q[0], &q[1]); //!
+}
+@compute @workgroup_size(1) fn alias_passed_on() { }
+
+//# alias_atomic: §alias-analysis, atomic operations write, and workgroupUniformLoad reads
+//= says "a" and "b" of function 'alias_add' both point into "w" | writes through "a"
+struct S { n: atomic<u32>, m: u32 }
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+var<workgroup> w: S;
+fn alias_add(a: ptr<workgroup, atomic<u32>>, b: ptr<workgroup, u32>) -> u32 {
+    atomicAdd(a, 1u);
+    return workgroupUniformLoad(b);
+}
+@compute @workgroup_size(1) fn alias_atomic() {
+    r[0] = alias_add(&w.n, &w.m); //!
+}
+
+//# too_many_braces: the nesting limit of blocks
+//= says nested too deep | 127
+@compute @workgroup_size(1) fn too_many_braces() {
+    {{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}} //!
+}
+
+//# loop_may_end: §behaviors, a loop with a `break` does not end a function
+//= says 'loop_may_end_f' can end without returning
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn loop_may_end_f(n: u32) -> u32 { loop { if n > 2u { break; } if n == 1u { return 1u; } } } //!
+@compute @workgroup_size(1) fn loop_may_end() { r[0] = loop_may_end_f(1u); }
+
+//# continuing_twice: §loop-statement, a `continuing` block does not declare a name twice
+//= says redefinition | a
+@compute @workgroup_size(1) fn continuing_twice() {
+    loop { let b = 1; continuing { let a = 1; let a = 2; break if a > 1; } } //!
+}

@@ -63,10 +63,6 @@ impl Context<'_> {
                 "\"{shown}\" has no `@builtin(…)`: arguments of entry points are built-in values";
                 "make a scalar of a launch a member of the `var<immediate>` struct"
             ),
-            VaryingError::InvalidMultiDimensionalSubgroupBuiltIn => explain!(
-                "\"{shown}\" is not available in work-groups of more than one dimension";
-                "declare one extent, and compute the others from `local_invocation_index`"
-            ),
             other => self.of_other(Some(&entry.function), other),
         };
         explanation.at(self.name_of(&entry.name, name))

@@ -528,3 +528,28 @@ fn integer_minima_of_negations_are_disguised_for_nvidia() {
         assert_eq!(text.contains("#ifdef __NV_CL_C_VERSION"), dialect == Dialect::OpenCl, "{text}");
     }
 }
+
+#[test]
+fn only_values_with_padding_are_stored_part_by_part() {
+    let stored = |structure: &str, dialect| {
+        let code = format!(
+            "struct S {{ {structure} }} @group(0) @binding(0) var<storage, read_write> y: array<S>;
+             @compute @workgroup_size(1) fn main() {{ let old = y[1]; y[0] = old; }}"
+        );
+        written(&code, dialect, Checks::Unchecked).unwrap().text
+    };
+    let plain = ["a: vec2f, b: f32, c: f32", "a: mat2x4f, b: array<vec4u, 2>", "a: vec3f, b: f32"];
+    let padded =
+        ["a: vec3f", "a: f32, b: vec2f", "@size(16) a: f32", "a: mat3x3f, b: f32", "a: array<vec3f, 2>"];
+    for (dialect, space) in [(Dialect::Host, ""), (Dialect::OpenCl, "__global "), (Dialect::Cuda, "")] {
+        for structure in plain {
+            let text = stored(structure, dialect);
+            assert!(text.contains("y[0] = old;") && !text.contains("_store_"), "{text}");
+        }
+        for structure in padded {
+            let text = stored(structure, dialect);
+            assert!(text.contains("S_w_store_(&y[0], old);"), "{text}");
+            assert!(text.contains(&format!("void S_w_store_({space}S_w *p, S_w v)")), "{text}");
+        }
+    }
+}

@@ -218,6 +218,16 @@ impl Writer<'_> {
         slots
     }
 
+    /// Whether a structure has bytes between its members or behind them.
+    pub(super) fn has_gaps(&self, members: &[StructMember], span: u32) -> bool {
+        let mut end = 0;
+        members.iter().any(|member| {
+            let is_gap = end < member.offset;
+            end = member.offset + self.layout(member.ty).0;
+            is_gap
+        }) || end < span
+    }
+
     /// The C alignment of each type, memoised since a structure may contain another many times.
     pub(super) fn find_alignments(&mut self) {
         for (ty, _) in self.module().types.iter() {
