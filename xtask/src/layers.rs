@@ -23,7 +23,7 @@ struct Crate {
 const CRATES: &[Crate] = &[
     Crate {
         name: "runtime-core",
-        order: "abi error platform process atomic_file model cache plugin timeline memory tensor code queue graph fusion \
+        order: "abi error panics platform process atomic_file model cache plugin timeline memory tensor code queue graph fusion \
                 evaluate device dispatch backend runtime",
         circles: &[
             ("code::kernel code::module", "a module has kernels, which keep it loaded"),

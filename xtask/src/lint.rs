@@ -26,7 +26,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("length of files", file_lengths),
     ("imports between modules", layers::check),
     ("files that nothing reads", stray_files::check),
-    ("programs are started in one place", programs::check),
+    ("programs are started, and panics caught, in one place", programs::check),
     ("paths in ARCHITECTURE.md", architecture::check),
     ("documented dependencies", dependencies::check),
     ("Markdown", markdown::check),

@@ -73,6 +73,7 @@ pub use unread_timestamps::UnreadTimestamps;
 pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg, unsupported_argument};
 
 pub use crate::model::options::{OptionScope, OptionSpec, did_you_mean};
+pub use crate::panics::{contain, panic_message};
 pub use crate::platform::program::{
     OUTPUT_BYTES, Output, Process, check_privileges, exhausted, find_in_path, find_program, run_program,
     spawn_program,
