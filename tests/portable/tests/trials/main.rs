@@ -14,6 +14,7 @@ mod properties;
 mod rejected;
 mod reports;
 mod semantics;
+mod tint;
 mod views;
 
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         names::trials(),
         rejected::trials(),
         reports::trials(),
+        tint::trials(),
         views::trials(),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit_code()
