@@ -268,6 +268,7 @@ fn key(device: &OpenDevice, source: &ModuleSource, plan: Option<&LoweringPlan<'_
     };
     let Some(identity) = identity else { return Ok(None) };
     let backend = format!("{} {}", instance.name(), instance.version);
+    parts.part("trusted", &[u8::from(source.is_trusted())]);
     parts.part("format", source.format().as_str().as_bytes());
     add_device(&mut parts, &backend, &device.info, &identity);
     parts.part("path", source.path().as_os_str().as_encoded_bytes());

@@ -79,7 +79,8 @@ impl ModuleSource {
     ///
     /// # Safety
     /// Every launch of its kernels must stay within the memory of its arguments, access them only as the launch
-    /// declares, and not harm the process.
+    /// declares, and not harm the process. Adding load options, which may name further code, is safe: whoever hands the
+    /// source to others is responsible for theirs, too.
     #[must_use]
     pub unsafe fn native(format: impl Into<CodeFormat>, code: impl Into<Vec<u8>>) -> Self {
         Self::new(format.into(), PathBuf::new(), Some(code.into()), true)
@@ -173,7 +174,7 @@ impl ModuleSource {
     /// Omits the bounds checks of portable code, which then also accepts load options of the backend.
     ///
     /// # Safety
-    /// Every launch of its kernels must stay within the memory of its arguments.
+    /// Every launch of its kernels must stay within the memory of its arguments, with whatever options are added.
     #[must_use]
     pub unsafe fn unchecked(mut self) -> Self {
         self.trusted = true;
@@ -208,6 +209,8 @@ impl ModuleSource {
             hasher.update(part);
         };
         add(self.digest.get_or_init(|| self.digest_of(code)));
+        // Whoever may not load code must not find it loaded by somebody who may.
+        add(&[u8::from(self.trusted)]);
         add(self.format.as_str().as_bytes());
         add(self.path.as_os_str().as_encoded_bytes());
         for (key, value) in self.options.iter() {
@@ -234,6 +237,20 @@ impl ModuleSource {
 
     pub(crate) const fn is_trusted(&self) -> bool {
         self.trusted
+    }
+
+    /// Refuses the option `unchecked` from anyone who is not responsible for what the kernels access. Cheap, so that it also
+    /// precedes the look-up of code that is loaded already.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    pub(crate) fn check_trust(&self) -> Result<()> {
+        if self.trusted || !self.options.flag("unchecked") {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "option \"unchecked\" makes the code as unsafe as native code; set it with ModuleSource::unchecked",
+        ))
     }
 
     pub(crate) const fn options(&self) -> &Options {
