@@ -12,7 +12,7 @@ use runtime_harness::worker::protocol::Reply;
 use runtime_harness::worker::{self, WorkerOptions};
 use runtime_harness::{Pool, PoolOptions, server};
 
-use crate::arguments::parse_real;
+use crate::arguments::parse_seconds;
 use crate::simulator_process::device_variables;
 use crate::{interrupt, registry};
 
@@ -176,11 +176,6 @@ pub(crate) fn run(arguments: &WorkerArguments) -> Result<()> {
 /// Serves a pool of workers on standard input and output.
 pub(crate) fn serve(arguments: &ServeArguments) -> Result<()> {
     server::serve_stdio(arguments.pool.options()?, interrupt::stop_workers)
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = parse_real(text)?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 /// The least that a worker needs to load backends and drivers.

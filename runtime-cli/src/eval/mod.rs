@@ -31,8 +31,7 @@ pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
     let overrides = arguments.overrides.overrides()?;
     let specs = arguments.specs.iter().map(|path| Spec::load_sweep(path, &overrides));
     let specs: Vec<Spec> = specs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-    let files = Files::open(arguments, &specs)?;
-    let resumed = Resumed::read(arguments.resume.as_deref(), &arguments.open.options())?;
+    let (files, resumed) = Files::open(arguments, &specs)?;
     match arguments.isolate {
         true => isolated::evaluate(arguments, &specs, files, &resumed),
         false => in_process::evaluate(arguments, specs, files, &resumed),

@@ -42,7 +42,7 @@ pub(crate) fn tune(arguments: &TuneArguments) -> Result<ExitCode> {
         settings: arguments.settings.settings(),
         options: arguments.open.options(),
         spread: arguments.spread,
-        budget: arguments.time_limit(),
+        budget: arguments.time_limit,
         log: arguments.log.clone(),
         ..Tuner::new(&arguments.spec, devices, pool)
     };
