@@ -66,7 +66,7 @@ pub(crate) fn measure(arguments: &PeakArguments) -> Result<ExitCode> {
     }
     progress.finish();
     if arguments.json {
-        output::print(&document(&all))?;
+        output::print_exact(&document(&all))?;
     }
     let mut measured = all.iter().map(|one| one.peak.is_ok());
     let is_success = if arguments.devices.is_empty() { measured.any(|ok| ok) } else { measured.all(|ok| ok) };
@@ -79,7 +79,7 @@ fn measure_device(device: DeviceUnderTest, effort: Effort, progress: &Progress) 
     };
     let _lock = device.lock(wait);
     let DeviceUnderTest { name, opened, .. } = device;
-    let announce = |what: &str| progress.set_message(format!("{what} of {name}"));
+    let announce = |what: &str| progress.set_message(&format!("{what} of {name}"));
     let peak = opened.and_then(|opened| {
         let peak = peak::measure(&*opened, effort, &mut |what| announce(what));
         match release(opened, "the device", &name, release::DEADLINE) {

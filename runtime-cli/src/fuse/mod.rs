@@ -94,7 +94,7 @@ impl FuseArguments {
         let (sender, replies) = mpsc::channel();
         let mut pool = self.pool.pool((&devices, &self.open.options()), sender)?;
         for device in devices {
-            run.announce(format!("{} on {device}", chain.name()));
+            run.announce(&format!("{} on {device}", chain.name()));
             pool.submit(0, self.candidate(device, overrides)?)?;
             if !run.add(&run.next_row(&replies)?)? {
                 break;

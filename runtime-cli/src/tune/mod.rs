@@ -88,7 +88,7 @@ fn note(board: &Mutex<Board>, progress: &mut Option<Progress>, event: Event<'_>)
     if let Some(progress) = progress {
         match event {
             Event::Start { name, device } => {
-                progress.set_message(format!("{}{name} on {device}", board.summary()));
+                progress.set_message(&format!("{}{name} on {device}", board.summary()));
             }
             Event::Trial { .. } | Event::Repeated => progress.advance(),
             Event::Note(text) => progress.suspend(|| output::print_stderr(text)),
