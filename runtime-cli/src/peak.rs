@@ -11,11 +11,11 @@ use runtime_harness::peak::{self, Effort, Peak, PeakStore};
 use runtime_harness::release::{self, release};
 use serde_json::{Value, json};
 
+use crate::arguments::ShareArguments;
 use crate::eval::{named_or_available, open_device};
 use crate::output;
 use crate::progress::Progress;
 use crate::registry;
-use crate::worker::ShareArguments;
 
 #[derive(Debug, Args)]
 pub(crate) struct PeakArguments {

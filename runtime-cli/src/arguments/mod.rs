@@ -1,5 +1,6 @@
 //! Arguments that several commands have.
 
+mod pool;
 mod timing;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use runtime_core::{DType, Error, OptionValue, Options, Result};
 use runtime_harness::Overrides;
 use runtime_harness::spec::Number;
 
+pub(crate) use pool::{PoolArguments, ShareArguments, this_program};
 pub(crate) use timing::SettingsArguments;
 
 /// Longer limits are as good as none.

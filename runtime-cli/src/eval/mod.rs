@@ -8,9 +8,9 @@ mod interleaved;
 mod isolated;
 mod listed_devices;
 mod open_devices;
+mod peak_shares;
 mod resumed;
 mod run;
-mod shares;
 
 use std::process::ExitCode;
 
@@ -22,9 +22,9 @@ use baseline::Baseline;
 use files::Files;
 pub(crate) use listed_devices::named_or_available;
 pub(crate) use open_devices::open_device;
+use peak_shares::Shares;
 use resumed::Resumed;
 pub(crate) use run::Run;
-use shares::Shares;
 
 pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
     arguments.check()?;

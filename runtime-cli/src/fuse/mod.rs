@@ -12,12 +12,11 @@ use runtime_harness::chain::{Chain, ChainRequest, LinkRequest};
 use runtime_harness::spec::Spec;
 use runtime_harness::{Candidate, Overrides};
 
-use crate::arguments::{OpenArguments, OverrideArguments, SettingsArguments};
+use crate::arguments::{OpenArguments, OverrideArguments, PoolArguments, SettingsArguments};
 use crate::eval::{Run, named_or_available};
 use crate::output::Destination;
 use crate::output_paths;
 use crate::report::{Format, Sink};
-use crate::worker::PoolArguments;
 use emit::Emit;
 
 #[derive(Debug, Args)]

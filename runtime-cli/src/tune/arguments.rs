@@ -7,10 +7,9 @@ use clap::{Args, ValueEnum};
 use runtime_core::{Error, Result};
 use runtime_harness::tune::Strategy;
 
-use crate::arguments::{OpenArguments, OverrideArguments, SettingsArguments, parse_seconds};
+use crate::arguments::{OpenArguments, OverrideArguments, PoolArguments, SettingsArguments, parse_seconds};
 use crate::compare::ThresholdArgument;
 use crate::output_paths;
-use crate::worker::PoolArguments;
 
 #[derive(Debug, Args)]
 pub(crate) struct TuneArguments {
