@@ -35,10 +35,10 @@ pub(crate) fn list(arguments: &CountersArguments) -> Result<()> {
     let info = describe::device(device.info());
     release(device, "the device", name, release::DEADLINE)?;
     let counters = counters?;
-    output::print(&match arguments.json {
-        true => json(&info, &counters),
-        false => table(&counters, terminal_width()),
-    })
+    match arguments.json {
+        true => output::print_exact(&json(&info, &counters)),
+        false => output::print(&table(&counters, terminal_width())),
+    }
 }
 
 /// One line per counter, and below them each reason with the counters that it is about.

@@ -8,9 +8,10 @@ use crate::harden;
 use crate::header;
 use crate::layers;
 use crate::markdown;
-use crate::optional;
+use crate::other_targets;
 use crate::process::{Failure, Outcome, is_installed, run};
 use crate::programs;
+use crate::spelling;
 use crate::stray_files;
 use crate::workspace::Workspace;
 
@@ -30,7 +31,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("paths in ARCHITECTURE.md", architecture::check),
     ("documented dependencies", dependencies::check),
     ("Markdown", markdown::check),
-    ("spelling", optional::spelling),
+    ("spelling", spelling::check),
     ("clippy", |workspace| {
         run(&mut workspace.cargo(&[
             "clippy",
@@ -47,7 +48,7 @@ const CHECKS: &[(&str, Check)] = &[
             .cargo(&["doc", "--quiet", "--workspace", "--no-deps"])
             .env("RUSTDOCFLAGS", "--deny warnings"))
     }),
-    ("other targets", optional::other_targets),
+    ("other targets", other_targets::check),
     ("fuzz targets", harden::check_fuzz_targets),
     ("C header", header::check),
     ("cargo-deny", deny),

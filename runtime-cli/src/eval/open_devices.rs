@@ -29,7 +29,7 @@ fn open_all(
 ) -> Result<Vec<DeviceUnderTest>> {
     let mut opened = Vec::new();
     for of_backend in names.chunk_by(|one, other| target(one) == target(other)) {
-        progress.set_message(format!("opening {}", of_backend.join(", ")));
+        progress.set_message(&format!("opening {}", of_backend.join(", ")));
         let devices = match of_backend {
             [name] => vec![open_device(runtime, name, options)],
             several => thread::scope(|scope| {

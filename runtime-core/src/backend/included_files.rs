@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+
+use crate::platform::open_regular_file;
 
 /// Files beyond this number are not followed.
 const MAX_FILES: usize = 10_000;
@@ -66,14 +69,14 @@ impl Search<'_> {
 
     /// The state of a file. One that can be read is searched later.
     fn read(&mut self, place: &Path) -> String {
-        // Reading a pipe would wait for a writer.
         let Ok(metadata) = place.metadata() else { return "absent".to_owned() };
         self.bytes = self.bytes.saturating_add(metadata.len());
         if !metadata.is_file() || self.bytes > MAX_BYTES {
             return "not a file".to_owned();
         }
-        match std::fs::read(place) {
-            Ok(content) => {
+        let mut content = Vec::new();
+        match open_regular_file(place).and_then(|mut file| file.read_to_end(&mut content)) {
+            Ok(_) => {
                 let hash = blake3::hash(&content).to_hex();
                 self.waiting.push((place.to_owned(), content));
                 hash.to_string()

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "the caller is responsible for native code")]
 
 use std::fmt;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -11,6 +12,7 @@ use crate::model::compiled::Compiled;
 use crate::model::kernel_info::KernelInfo;
 use crate::model::lowering::LoweredKernel;
 use crate::model::options::{OptionScope, did_you_mean};
+use crate::platform::open_regular_file;
 use crate::plugin::convert;
 use crate::plugin::instance::Instance;
 use crate::{CodeFormat, DType, DeviceInfo, Error, ErrorKind, OptionValue, Options, Result};
@@ -126,10 +128,12 @@ impl ModuleSource {
     /// # Errors
     /// `Io` that names the file.
     pub(crate) fn read_file(&self) -> Result<Vec<u8>> {
-        std::fs::read(&self.path).map_err(|error| {
+        let mut code = Vec::new();
+        open_regular_file(&self.path).and_then(|mut file| file.read_to_end(&mut code)).map_err(|error| {
             let message = format!("cannot read \"{}\": {error}", self.path.display());
             Error::new(ErrorKind::Io, message).with_source(error)
-        })
+        })?;
+        Ok(code)
     }
 
     /// Adds a load option of the backend. Repeating a key makes a list.

@@ -16,9 +16,11 @@ use std::path::{Path, PathBuf};
 mod elf;
 pub(crate) mod program;
 mod record_lock;
+mod regular_file;
 
 pub(crate) use elf::{check_library, check_library_file, manifest_section};
 pub(crate) use record_lock::{try_lock_byte, unlock_byte};
+pub use regular_file::open_regular_file;
 
 const LIBRARY_PREFIX: &str = "libruntime_";
 const LIBRARY_SUFFIX: &str = ".so";

@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+use runtime_core::backend::open_regular_file;
 use runtime_core::{Error, ErrorKind, Result};
 use serde::Deserialize;
 
@@ -366,13 +367,13 @@ fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
     Ok(files)
 }
 
-/// Reads a file of plausible size; a pipe or a device might not end.
+/// Reads a file of plausible size.
 fn read(file: &Path) -> io::Result<String> {
-    let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
-        return Err(io::Error::other(format!("it is not a regular file of at most {MAX_FILE_BYTES} bytes")));
+    let file = open_regular_file(file)?;
+    match file.metadata()?.len() {
+        0..=MAX_FILE_BYTES => io::read_to_string(file),
+        _ => Err(io::Error::other(format!("it is not a regular file of at most {MAX_FILE_BYTES} bytes"))),
     }
-    std::fs::read_to_string(file)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {

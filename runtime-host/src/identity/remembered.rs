@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use runtime_core::backend::{Notes, Source};
+use runtime_core::backend::{Notes, Source, read_file};
 use serde::{Deserialize, Serialize};
 
 use super::joints::without_joints;
@@ -137,7 +137,7 @@ impl State {
 impl File {
     /// Reads a file; `None` if it changed lately, or if what it says depends on more than itself.
     fn read(path: &Path, quiet_since: SystemTime) -> Option<Self> {
-        let content = std::fs::read(path).ok()?;
+        let content = read_file(path).ok()?;
         if is_doubtful(&content) {
             return None;
         }
@@ -154,7 +154,7 @@ impl File {
     fn is_current(&self) -> bool {
         let Ok(metadata) = self.path.metadata() else { return false };
         let is_same = || {
-            let content = std::fs::read(&self.path).ok()?;
+            let content = read_file(&self.path).ok()?;
             Some(blake3::hash(&content).to_hex().as_str() == self.hash)
         };
         metadata.is_file() && (stat(&metadata) == self.stat || is_same().unwrap_or(false))
