@@ -16,7 +16,7 @@ use crate::parse::specialise::{Specialisation, as_constants, overrides, values, 
 use crate::parse::type_parameters::TypeParameters;
 use crate::parse::{Parsed, diagnostic, expansion_limits, panic_guard, parse_and_validate, source_edits};
 use crate::parse::{
-    bindings, by_value, continuing_names, directives, half_bitcasts, subgroup_calls, textures,
+    bindings, by_value, continuing_names, directives, half_bitcasts, half_frexp, subgroup_calls, textures,
 };
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
@@ -222,6 +222,10 @@ impl<'a> Text<'a> {
         if let Cow::Owned(text) = &plain {
             limits::check(text, path)?;
         }
+        if let Some(text) = without_half_frexp(&plain, path)? {
+            limits::check(&text, path)?;
+            plain = Cow::Owned(text);
+        }
         if let Some(text) = with_half_bitcasts(&plain, path)? {
             limits::check(&text, path)?;
             plain = Cow::Owned(text);
@@ -258,6 +262,19 @@ fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Res
     let code = then(code, directives::without_needless);
     let code = then(code, continuing_names::without_repeated);
     Ok(then(code, subgroup_calls::with_known_calls))
+}
+
+/// The text without calls of `frexp` with `f16`, if it has any.
+fn without_half_frexp(code: &str, path: &str) -> Result<Option<String>> {
+    if !half_frexp::may_be_in(code) {
+        return Ok(None);
+    }
+    let (depth, tokens) = limits::check(code, path)?;
+    expansion_limits::check(&tokens, code, path)?;
+    panic_guard::run("reading the kernel", depth, || match half_frexp::without_calls(code) {
+        Cow::Owned(text) => Ok(Some(text)),
+        Cow::Borrowed(_) => Ok(None),
+    })
 }
 
 /// The text without bit casts of `f16`, if it has any.

@@ -13,6 +13,7 @@ mod explanations;
 pub(crate) mod f16_immediates;
 mod flat_groups;
 pub(crate) mod half_bitcasts;
+pub(crate) mod half_frexp;
 mod late_operands;
 pub(crate) mod limits;
 pub(crate) mod panic_guard;
