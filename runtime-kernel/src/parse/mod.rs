@@ -1,5 +1,6 @@
 //! Front end: parses and validates text with naga, whose errors `explanations` puts in terms of the text.
 
+mod aliases;
 pub(crate) mod bindings;
 pub(crate) mod by_value;
 pub(crate) mod diagnostics;
@@ -11,6 +12,7 @@ pub(crate) mod f16_immediates;
 pub(crate) mod half_bitcasts;
 mod late_operands;
 pub(crate) mod limits;
+mod merged_types;
 pub(crate) mod panic_guard;
 mod pointer_calls;
 mod pointers_to_variables;
@@ -24,6 +26,8 @@ pub(crate) mod textures;
 pub(crate) mod tokens;
 pub(crate) mod type_parameters;
 
+use std::borrow::Cow;
+
 use naga::front::wgsl;
 use naga::valid::{
     Capabilities, GlobalVariableError, ModuleInfo, ValidationError, ValidationFlags, Validator,
@@ -32,6 +36,7 @@ use naga::{AddressSpace, ArraySize, Module, Span, TypeInner, WithSpan};
 use runtime_core::{Error, ErrorKind, Result};
 
 use self::diagnostics::{failed, location};
+use self::limits::Depth;
 
 /// The capabilities that a portable kernel may use. Textures are checked by their uses, in words of their own.
 pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
@@ -53,6 +58,29 @@ pub(crate) struct Parsed {
     pub(crate) made_private: f16_immediates::MadePrivate,
 }
 
+/// Parses and validates a text, or if naga refuses it, the text with what it cannot do done: the text that was parsed is
+/// returned, too.
+///
+/// # Errors
+/// The diagnostics of all functions of the text as it is.
+pub(crate) fn parse_amended<'a>(code: &'a str, path: &str) -> Result<(Parsed, Cow<'a, str>), Vec<String>> {
+    parse_and_validate(code, path).map(|parsed| (parsed, Cow::Borrowed(code))).or_else(|errors| {
+        let found = amended(code, path, aliases::written_out);
+        found.map(|(parsed, text)| (parsed, Cow::Owned(text))).ok_or(errors)
+    })
+}
+
+/// A text after an amendment, if it is valid then, and nested as deep as the stack allows.
+fn amended(code: &str, path: &str, amend: impl Fn(&str) -> Option<String>) -> Option<(Parsed, String)> {
+    let text = amend(code)?;
+    let depth = limits::check(code, path).ok()?.0;
+    let (new_depth, tokens) = limits::check(&text, path).ok()?;
+    expansion_limits::check(&tokens, &text, path).ok()?;
+    let fits = matches!((depth, new_depth), (Depth::Deep, _) | (_, Depth::Shallow));
+    let parsed = if fits { parse_and_validate(&text, path).ok()? } else { return None };
+    Some((parsed, text))
+}
+
 /// Parses and validates a text.
 ///
 /// # Errors
@@ -61,6 +89,7 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<S
     let mut module = wgsl::parse_str(code).map_err(|error| every_error::of_text(error, code, path))?;
     bindings::keep_compute(&mut module);
     late_operands::evaluate_first(&mut module);
+    merged_types::merge(&mut module);
     let mut errors = Vec::new();
     if pointers_to_variables::are_taken(&module) {
         errors = every_error::of_pointer_calls(&mut module, code, path);
