@@ -11,6 +11,7 @@ mod explanations;
 pub(crate) mod f16_immediates;
 pub(crate) mod half_bitcasts;
 mod late_operands;
+mod let_values;
 pub(crate) mod limits;
 mod merged_types;
 pub(crate) mod panic_guard;
@@ -99,7 +100,11 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<S
         }
     }
     let made_private = f16_immediates::make_private(&mut module);
-    match validate(&module) {
+    let mut validated = validate(&module);
+    if validated.is_err() && let_values::hide(&mut module) {
+        validated = validate(&module);
+    }
+    match validated {
         Ok(info) if errors.is_empty() => Ok(Parsed { module, info, made_private }),
         Ok(_) => Err(errors),
         Err(error) => {

@@ -60,3 +60,63 @@ struct AliasS { r: array<f32, 2>, t: AliasTwo }
     s.t = c;
     alias_of_member_y[2] = s.t[1];
 }
+
+//# let_division: a let is no constant: division and remainder by zero have their run-time values
+//= write i32: 0*7 -> 7 0 -2147483648 0 8 3 1
+@group(0) @binding(0) var<storage, read_write> let_division_y: array<i32>;
+@compute @workgroup_size(1) fn let_division() {
+    let a = 7;
+    let b = 0;
+    let_division_y[0] = a / b;
+    let_division_y[1] = a % b;
+    let low = -2147483647 - 1;
+    let c = -1;
+    let_division_y[2] = low / c;
+    let_division_y[3] = low % c;
+    let v = vec2(0, 2);
+    let q = vec2(8, 7) / v;
+    let_division_y[4] = q.x;
+    let_division_y[5] = q.y;
+    let_division_y[6] = 1 / (vec2(b, 1) * 1).x;
+}
+
+//# let_shift: a shift by the width or more uses the amount modulo the width
+//= write u32: 0*4 -> 14 7 2 4
+@group(0) @binding(0) var<storage, read_write> let_shift_y: array<u32>;
+@compute @workgroup_size(1) fn let_shift() {
+    let s = 33u;
+    let_shift_y[0] = 7u << s;
+    let_shift_y[1] = 14u >> s;
+    let v = vec2u(1u, 2u) << vec2(s);
+    let_shift_y[2] = v.x;
+    let_shift_y[3] = v.y;
+}
+
+//# let_index: an index that is a let may be out of range
+//= read u32: 1 2 3
+//= write u32: 0*4 -> 0|1|2|3 0|1|2|3 2 0|7|8
+@group(0) @binding(0) var<storage, read> let_index_x: array<u32, 3>;
+@group(0) @binding(1) var<storage, read_write> let_index_y: array<u32>;
+@compute @workgroup_size(1) fn let_index() {
+    let i = 3u;
+    let_index_y[0] = let_index_x[i];
+    let n = -1i;
+    let_index_y[1] = let_index_x[n];
+    let one = 1;
+    let_index_y[2] = let_index_x[one];
+    let v = vec2u(7, 8);
+    let_index_y[3] = v[i];
+    var p: array<u32, 2>;
+    p[i] = 5;
+}
+
+//# let_of_override: the value of an override in a let is no constant either
+//= constant LET_ZERO=0
+//= write i32: 0*2 -> 7 1
+override LET_ZERO: i32 = 1;
+@group(0) @binding(0) var<storage, read_write> let_of_override_y: array<i32>;
+@compute @workgroup_size(1) fn let_of_override() {
+    let z = LET_ZERO;
+    let_of_override_y[0] = 7 / z;
+    let_of_override_y[1] = 1 << u32(z + 32);
+}
