@@ -14,7 +14,9 @@ use crate::parse::diagnostics::{failed, path_or_wgsl};
 use crate::parse::limits::{self, Depth};
 use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
 use crate::parse::type_parameters::TypeParameters;
-use crate::parse::{Parsed, diagnostic, expansion_limits, panic_guard, parse_and_validate, source_edits};
+use crate::parse::{
+    Parsed, diagnostic, expansion_limits, panic_guard, parse_amended, parse_and_validate, source_edits,
+};
 use crate::parse::{
     bindings, by_value, continuing_names, directives, half_bitcasts, half_frexp, subgroup_calls, textures,
 };
@@ -58,8 +60,9 @@ impl Program {
         expansion_limits::check(&tokens, code, path)?;
         let chosen: Vec<_> = specialisation.named_elements().into_iter().map(|(name, _)| name).collect();
         panic_guard::run("reading the kernel", depth, || {
-            let Parsed { mut module, info, made_private } = parse_and_validate(code, path)
+            let (Parsed { mut module, info, made_private }, code) = parse_amended(code, path)
                 .map_err(|texts| text.own_error(diagnostic(&texts, code, path), path))?;
+            let code = code.as_ref();
             made_private.restore(&mut module, &info, code, path)?;
             let module = with_arguments((module, info), code, path, specialisation)?;
             let program = Self::new(module, code, path, depth)?;
@@ -318,7 +321,8 @@ fn with_arguments(
 
 /// Parses, validates, specialises, reflects and checks a text whose element types are already set.
 fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Specialisation) -> Result<Program> {
-    let first = parse_and_validate(code, path).map_err(|texts| diagnostic(&texts, code, path))?;
+    let (first, amended) = parse_amended(code, path).map_err(|texts| diagnostic(&texts, code, path))?;
+    let code = amended.as_ref();
     continuing::check(&first.module, code, path)?;
     let overrides = overrides(&first.module, code);
     let values = values(&first.module, code, path, &specialisation.constants)?;
@@ -328,14 +332,14 @@ fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Speciali
         (Parsed { module, info, made_private: first.made_private }, Cow::Borrowed(code))
     } else {
         let code = as_constants(&first.module, code, &values);
-        let parsed = parse_and_validate(&code, path).map_err(|texts| {
+        let (parsed, code) = parse_amended(&code, path).map_err(|texts| {
             failed(format!(
                 "{}: with the given constants: {}",
                 path_or_wgsl(path),
                 texts.join("\n").trim_end()
             ))
         })?;
-        (parsed, Cow::Owned(code))
+        (parsed, Cow::Owned(code.into_owned()))
     };
     let code = code.as_ref();
     made_private.restore(&mut module, &info, code, path)?;

@@ -15,7 +15,9 @@ mod flat_groups;
 pub(crate) mod half_bitcasts;
 pub(crate) mod half_frexp;
 mod late_operands;
+mod let_values;
 pub(crate) mod limits;
+mod merged_types;
 pub(crate) mod panic_guard;
 mod pointer_calls;
 mod pointers_to_variables;
@@ -27,7 +29,10 @@ pub(crate) mod templates;
 pub(crate) mod text_edits;
 pub(crate) mod textures;
 pub(crate) mod tokens;
+mod type_aliases;
 pub(crate) mod type_parameters;
+
+use std::borrow::Cow;
 
 use naga::front::wgsl;
 use naga::valid::{
@@ -37,6 +42,7 @@ use naga::{AddressSpace, ArraySize, Module, Span, TypeInner, WithSpan};
 use runtime_core::{Error, ErrorKind, Result};
 
 use self::diagnostics::{failed, location};
+use self::limits::Depth;
 
 /// The capabilities that a portable kernel may use. Textures are checked by their uses, in words of their own.
 pub(crate) const CAPABILITIES: Capabilities = Capabilities::IMMEDIATES
@@ -58,6 +64,29 @@ pub(crate) struct Parsed {
     pub(crate) made_private: f16_immediates::MadePrivate,
 }
 
+/// Parses and validates a text, or if naga refuses it, the text with what it cannot do done: the text that was parsed is
+/// returned, too.
+///
+/// # Errors
+/// The diagnostics of all functions of the text as it is.
+pub(crate) fn parse_amended<'a>(code: &'a str, path: &str) -> Result<(Parsed, Cow<'a, str>), Vec<String>> {
+    parse_and_validate(code, path).map(|parsed| (parsed, Cow::Borrowed(code))).or_else(|errors| {
+        let found = amended(code, path, type_aliases::written_out);
+        found.map(|(parsed, text)| (parsed, Cow::Owned(text))).ok_or(errors)
+    })
+}
+
+/// A text after an amendment, if it is valid then, and nested as deep as the stack allows.
+fn amended(code: &str, path: &str, amend: impl Fn(&str) -> Option<String>) -> Option<(Parsed, String)> {
+    let text = amend(code)?;
+    let depth = limits::check(code, path).ok()?.0;
+    let (new_depth, tokens) = limits::check(&text, path).ok()?;
+    expansion_limits::check(&tokens, &text, path).ok()?;
+    let fits = matches!((depth, new_depth), (Depth::Deep, _) | (_, Depth::Shallow));
+    let parsed = if fits { parse_and_validate(&text, path).ok()? } else { return None };
+    Some((parsed, text))
+}
+
 /// Parses and validates a text.
 ///
 /// # Errors
@@ -67,6 +96,7 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<S
     bindings::keep_compute(&mut module);
     late_operands::evaluate_first(&mut module);
     endless_loops::complete(&mut module);
+    merged_types::merge(&mut module);
     let mut errors = aliases::errors(&module, code, path);
     if pointers_to_variables::are_taken(&module) {
         errors.extend(every_error::of_pointer_calls(&mut module, code, path));
@@ -76,7 +106,11 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<S
         }
     }
     let made_private = f16_immediates::make_private(&mut module);
-    match validate(&module) {
+    let mut validated = validate(&module);
+    if validated.is_err() && let_values::hide(&mut module) {
+        validated = validate(&module);
+    }
+    match validated {
         Ok(info) if errors.is_empty() => Ok(Parsed { module, info, made_private }),
         Ok(_) => Err(errors),
         Err(error) => {

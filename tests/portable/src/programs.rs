@@ -26,6 +26,7 @@ const ANNOTATED: &[(&str, &str)] = &[
     ("textures", include_str!("../programs/textures.wgsl")),
     ("bindings", include_str!("../programs/bindings.wgsl")),
     ("idioms", include_str!("../programs/idioms.wgsl")),
+    ("constants", include_str!("../programs/constants.wgsl")),
 ];
 
 /// The programs of all tables and annotated files.

@@ -1,0 +1,79 @@
+//! Makes one type of those that differ in name only: WGSL has nominal structures and nothing else, but naga keeps the name
+//! of an alias on the type (since gfx-rs/wgpu 4733), so that `alias Row = array<f32, 4>` and `array<f32, 4>` are two types
+//! for it.
+
+use naga::{Expression, Function, Handle, Module, Type, TypeInner, UniqueArena};
+
+use crate::ir::blocks::functions_mut;
+
+/// Merges the types of a parsed module that differ in the names of aliases, also inside other types.
+pub(super) fn merge(module: &mut Module) {
+    let is_alias = |ty: &Type| ty.name.is_some() && !matches!(ty.inner, TypeInner::Struct { .. });
+    // Entry points of other stages, which have types of their own, are refused later.
+    let is_compute = module.entry_points.iter().all(|entry| entry.mesh_info.is_none());
+    if is_compute && module.types.iter().any(|(_, ty)| is_alias(ty)) {
+        let merged = Merged::of(&mut module.types);
+        merged.renew_module(module);
+    }
+}
+
+/// By old type: the merged one.
+struct Merged(Vec<Handle<Type>>);
+
+impl Merged {
+    fn of(types: &mut UniqueArena<Type>) -> Self {
+        let (mut new, mut merged) = (UniqueArena::new(), Self(Vec::with_capacity(types.len())));
+        for (old, ty) in types.iter() {
+            let Type { mut name, mut inner } = ty.clone();
+            match &mut inner {
+                TypeInner::Array { base, .. }
+                | TypeInner::Pointer { base, .. }
+                | TypeInner::BindingArray { base, .. } => merged.renew(base),
+                TypeInner::Struct { members, .. } => {
+                    members.iter_mut().for_each(|member| merged.renew(&mut member.ty));
+                }
+                _ => {}
+            }
+            if !matches!(inner, TypeInner::Struct { .. }) {
+                name = None;
+            }
+            merged.0.push(new.insert(Type { name, inner }, types.get_span(old)));
+        }
+        *types = new;
+        merged
+    }
+
+    fn renew(&self, ty: &mut Handle<Type>) {
+        *ty = self.0[ty.index()];
+    }
+
+    fn renew_module(&self, module: &mut Module) {
+        let special = &mut module.special_types;
+        let rays = [&mut special.ray_desc, &mut special.ray_intersection, &mut special.ray_vertex_return];
+        rays.into_iter().flatten().for_each(|ty| self.renew(ty));
+        special.predeclared_types.values_mut().for_each(|ty| self.renew(ty));
+        module.constants.iter_mut().for_each(|(_, constant)| self.renew(&mut constant.ty));
+        module.overrides.iter_mut().for_each(|(_, constant)| self.renew(&mut constant.ty));
+        module.global_variables.iter_mut().for_each(|(_, variable)| self.renew(&mut variable.ty));
+        module.global_expressions.iter_mut().for_each(|(_, value)| self.renew_expression(value));
+        functions_mut(module).for_each(|function| self.renew_function(function));
+    }
+
+    fn renew_function(&self, function: &mut Function) {
+        function.arguments.iter_mut().for_each(|argument| self.renew(&mut argument.ty));
+        function.result.iter_mut().for_each(|result| self.renew(&mut result.ty));
+        function.local_variables.iter_mut().for_each(|(_, variable)| self.renew(&mut variable.ty));
+        function.expressions.iter_mut().for_each(|(_, value)| self.renew_expression(value));
+    }
+
+    fn renew_expression(&self, expression: &mut Expression) {
+        if let Expression::Compose { ty, .. }
+        | Expression::ZeroValue(ty)
+        | Expression::AtomicResult { ty, .. }
+        | Expression::WorkGroupUniformLoadResult { ty }
+        | Expression::SubgroupOperationResult { ty } = expression
+        {
+            self.renew(ty);
+        }
+    }
+}

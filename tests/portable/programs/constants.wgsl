@@ -1,0 +1,122 @@
+// Types and constants that mean the same however they are written. `src/programs.rs` lists the programs.
+
+//# alias_of_array: an alias names the same type
+//= read f32: 0 1 2 3 4 5 6 7
+//= write f32: 0*8 -> 3 2 1 0 7 6 5 4
+//= groups 2
+alias AliasRow = array<f32, 4>;
+@group(0) @binding(0) var<storage, read> alias_of_array_x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> alias_of_array_y: array<f32>;
+fn alias_reversed(r: array<f32, 4>) -> array<f32, 4> { return array<f32, 4>(r[3], r[2], r[1], r[0]); }
+@compute @workgroup_size(1) fn alias_of_array(@builtin(global_invocation_id) id: vec3u) {
+    let at = 4 * id.x;
+    var r: AliasRow = AliasRow(alias_of_array_x[at], alias_of_array_x[at + 1], alias_of_array_x[at + 2], alias_of_array_x[at + 3]);
+    r = alias_reversed(r);
+    for (var i = 0u; i < 4; i++) { alias_of_array_y[at + i] = r[i]; }
+}
+
+//# alias_of_scalar: the idiom of element types, with a function that spells the type
+//= write f32: 0*2 -> 3 4
+alias AliasScalar = f32;
+@group(0) @binding(0) var<storage, read_write> alias_of_scalar_y: array<AliasScalar>;
+fn alias_sum(p: array<f32, 4>) -> f32 { return p[0] + p[3]; }
+fn alias_first(p: ptr<function, array<f32, 4>>) -> AliasScalar { return (*p)[1]; }
+@compute @workgroup_size(1) fn alias_of_scalar() {
+    var p: array<AliasScalar, 4>;
+    p[0] = 1; p[3] = 2; p[1] = 4;
+    alias_of_scalar_y[0] = alias_sum(p);
+    alias_of_scalar_y[1] = alias_first(&p);
+}
+
+//# alias_of_matrix: inside other types, and in the type of a variable with an initial value
+//= write f32: 0*2 -> 4 5
+alias AliasMatrix = mat2x2<f32>;
+alias AliasPair = array<AliasMatrix, 2>;
+@group(0) @binding(0) var<storage, read_write> alias_of_matrix_y: array<f32>;
+var<private> alias_of_matrix_p: array<AliasMatrix, 2>;
+fn alias_last(a: array<mat2x2<f32>, 2>) -> f32 { return a[1][1].y; }
+@compute @workgroup_size(1) fn alias_of_matrix() {
+    alias_of_matrix_p[1][1].y = 4;
+    alias_of_matrix_y[0] = alias_last(alias_of_matrix_p);
+    var q: array<mat2x2<f32>, 2> = AliasPair();
+    q[1][1].y = 5;
+    let r: AliasPair = q;
+    alias_of_matrix_y[1] = alias_last(r);
+}
+
+//# alias_of_member: in structures, which keep their names
+//= write f32: 0*3 -> 3 4 2
+alias AliasTwo = array<f32, 2>;
+struct AliasS { r: array<f32, 2>, t: AliasTwo }
+@group(0) @binding(0) var<storage, read_write> alias_of_member_y: array<f32>;
+@compute @workgroup_size(1) fn alias_of_member() {
+    let a = AliasTwo(1, 2);
+    let b = array<f32, 2>(3, 4);
+    var s = AliasS(a, b);
+    s.r = s.t;
+    alias_of_member_y[0] = s.r[0];
+    alias_of_member_y[1] = s.t[1];
+    let c = array(1.0, 2.0);
+    s.t = c;
+    alias_of_member_y[2] = s.t[1];
+}
+
+//# let_division: a let is no constant: division and remainder by zero have their run-time values
+//= write i32: 0*7 -> 7 0 -2147483648 0 8 3 1
+@group(0) @binding(0) var<storage, read_write> let_division_y: array<i32>;
+@compute @workgroup_size(1) fn let_division() {
+    let a = 7;
+    let b = 0;
+    let_division_y[0] = a / b;
+    let_division_y[1] = a % b;
+    let low = -2147483647 - 1;
+    let c = -1;
+    let_division_y[2] = low / c;
+    let_division_y[3] = low % c;
+    let v = vec2(0, 2);
+    let q = vec2(8, 7) / v;
+    let_division_y[4] = q.x;
+    let_division_y[5] = q.y;
+    let_division_y[6] = 1 / (vec2(b, 1) * 1).x;
+}
+
+//# let_shift: a shift by the width or more uses the amount modulo the width
+//= write u32: 0*4 -> 14 7 2 4
+@group(0) @binding(0) var<storage, read_write> let_shift_y: array<u32>;
+@compute @workgroup_size(1) fn let_shift() {
+    let s = 33u;
+    let_shift_y[0] = 7u << s;
+    let_shift_y[1] = 14u >> s;
+    let v = vec2u(1u, 2u) << vec2(s);
+    let_shift_y[2] = v.x;
+    let_shift_y[3] = v.y;
+}
+
+//# let_index: an index that is a let may be out of range
+//= read u32: 1 2 3
+//= write u32: 0*4 -> 0|1|2|3 0|1|2|3 2 0|7|8
+@group(0) @binding(0) var<storage, read> let_index_x: array<u32, 3>;
+@group(0) @binding(1) var<storage, read_write> let_index_y: array<u32>;
+@compute @workgroup_size(1) fn let_index() {
+    let i = 3u;
+    let_index_y[0] = let_index_x[i];
+    let n = -1i;
+    let_index_y[1] = let_index_x[n];
+    let one = 1;
+    let_index_y[2] = let_index_x[one];
+    let v = vec2u(7, 8);
+    let_index_y[3] = v[i];
+    var p: array<u32, 2>;
+    p[i] = 5;
+}
+
+//# let_of_override: the value of an override in a let is no constant either
+//= constant LET_ZERO=0
+//= write i32: 0*2 -> 7 1
+override LET_ZERO: i32 = 1;
+@group(0) @binding(0) var<storage, read_write> let_of_override_y: array<i32>;
+@compute @workgroup_size(1) fn let_of_override() {
+    let z = LET_ZERO;
+    let_of_override_y[0] = 7 / z;
+    let_of_override_y[1] = 1 << u32(z + 32);
+}
