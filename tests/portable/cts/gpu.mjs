@@ -130,6 +130,8 @@ class GPUBuffer {
 class GPUShaderModule {
   constructor(device, { code }) {
     this.code = code;
+    // A text of the language that kernels lack by design.
+    if (/@\s*(vertex|fragment)|\btexture_|\btexture[A-Z]|\bsampler/.test(code)) state.outside ??= 'a graphics shader';
     this.error = request({ op: 'module', code }).error;
     if (this.error) device.report('validation', this.error);
   }
@@ -154,7 +156,10 @@ class GPUComputePipeline {
   /** Throws a GPUPipelineError if it is invalid. */
   constructor({ compute: { module, entryPoint, constants = {} } }) {
     if (module.error) throw new GPUPipelineError(`invalid module: ${module.error}`, { reason: 'validation' });
-    const answer = request({ op: 'pipeline', code: module.code, entry: entryPoint ?? null, constants });
+    // As text, which keeps every digit and the sign of zero.
+    const texts = Object.entries(constants).map(([name, value]) => [name, Object.is(value, -0) ? '-0' : String(Number(value))]);
+    const head = { op: 'pipeline', code: module.code, entry: entryPoint ?? null, constants: Object.fromEntries(texts) };
+    const answer = request(head);
     if (answer.error) throw new GPUPipelineError(answer.error, { reason: answer.reason });
     const known = places(module.code);
     this.id = answer.id;

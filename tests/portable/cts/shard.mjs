@@ -28,7 +28,9 @@ async function run(leaf, query) {
   const start = performance.now();
   await leaf.run(recorder);
   const ms = Math.round(performance.now() - start);
-  const texts = (result.logs ?? []).map(log => `${log.name}: ${log.message}`.slice(0, 2000));
+  const notes = /\b(INFO|SKIP)$/;
+  const logs = result.status === 'skip' ? result.logs : result.logs?.filter(log => !notes.test(log.name));
+  const texts = (logs ?? []).map(log => `${log.name}: ${log.message}`.slice(0, 2000));
   const uncaptured = state.uncaptured.map(error => `uncaptured: ${error}`);
   let status = result.status;
   if (uncaptured.length) status = 'fail';
