@@ -16,7 +16,7 @@ use runtime_core::{
     Access, Arg, CommonRuntime, DType, DeviceKind, Error, ErrorKind, Geometry, Kernel, ModuleSource,
     Placement, Queue, Runtime, Tensor, abi,
 };
-use runtime_kernel::naga::TypeInner;
+use runtime_kernel::naga::{self, TypeInner};
 use runtime_kernel::{Interface, Program, Specialisation};
 use serde_json::{Value, json};
 
@@ -69,17 +69,18 @@ fn run() -> Result<ExitCode, Box<dyn std::error::Error>> {
 
 /// The next frame; `None` at the end.
 fn read_frame(from: &mut impl Read) -> io::Result<Option<(Value, Vec<u8>)>> {
-    let mut sizes = [0; 8];
-    if let Err(error) = from.read_exact(&mut sizes) {
+    let mut json_size = [0; 4];
+    if let Err(error) = from.read_exact(&mut json_size) {
         return if error.kind() == io::ErrorKind::UnexpectedEof { Ok(None) } else { Err(error) };
     }
-    let [a, b, c, d, e, f, g, h] = sizes;
+    let mut byte_size = [0; 4];
+    from.read_exact(&mut byte_size)?;
     let mut part = |size: [u8; 4]| {
         let mut bytes = vec![0; u32::from_le_bytes(size) as usize];
         from.read_exact(&mut bytes)?;
         io::Result::Ok(bytes)
     };
-    let (json, bytes) = (part([a, b, c, d])?, part([e, f, g, h])?);
+    let (json, bytes) = (part(json_size)?, part(byte_size)?);
     Ok(Some((serde_json::from_slice(&json)?, bytes)))
 }
 
@@ -107,8 +108,8 @@ impl From<Error> for Refusal {
     }
 }
 
-fn invalid(error: impl ToString) -> Refusal {
-    Refusal::Invalid(error.to_string())
+fn invalid(error: impl Into<String>) -> Refusal {
+    Refusal::Invalid(error.into())
 }
 
 /// An entry point that is ready to run.
@@ -207,7 +208,8 @@ impl Server {
         let constants = constants(code, &head["constants"])?;
         let specialisation =
             constants.iter().fold(Specialisation::default(), |all, (name, value)| all.constant(name, value));
-        let program = Program::parse(code, "", &specialisation).map_err(invalid)?;
+        let program =
+            Program::parse(code, "", &specialisation).map_err(|error| invalid(error.to_string()))?;
         let interface = match (head["entry"].as_str(), program.interfaces()) {
             (Some(entry), all) => all.iter().find(|one| one.name == entry),
             (None, [only]) => Some(only),
@@ -279,14 +281,14 @@ fn check_module(code: &str) -> Result<(), Refusal> {
 fn check_text(code: &str) -> Result<(), Refusal> {
     match Program::parse(code, "", &Specialisation::default()) {
         Ok(_) => Ok(()),
-        Err(error) if !code.contains("override") => Err(invalid(error)),
+        Err(error) if !code.contains("override") => Err(invalid(error.to_string())),
         // Whether the values are right is asked with the pipeline.
         Err(error) => {
             let with_values = error.to_string().contains("with the given constants");
             let by_text = error.kind() == ErrorKind::CompileFailed && !with_values;
             match Program::signature(code, "", &Specialisation::default(), "") {
-                Err(error) if error.kind() != ErrorKind::NotFound => Err(invalid(error)),
-                _ if by_text => Err(invalid(error)),
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(invalid(error.to_string())),
+                _ if by_text => Err(invalid(error.to_string())),
                 _ => Ok(()),
             }
         }
@@ -296,8 +298,7 @@ fn check_text(code: &str) -> Result<(), Refusal> {
 /// The values of overrides as text of their types: the suite has numbers only.
 fn constants(code: &str, values: &Value) -> Result<Vec<(String, String)>, Refusal> {
     let Some(values) = values.as_object().filter(|values| !values.is_empty()) else { return Ok(Vec::new()) };
-    let module =
-        runtime_kernel::naga::front::wgsl::parse_str(code).map_err(|error| invalid(error.message()))?;
+    let module = naga::front::wgsl::parse_str(code).map_err(|error| invalid(error.message()))?;
     let all = values.iter().map(|(key, value)| {
         let id = key.parse::<u16>().ok();
         let mut overrides = module.overrides.iter();
@@ -308,7 +309,7 @@ fn constants(code: &str, values: &Value) -> Result<Vec<(String, String)>, Refusa
         let (_, found) = found.ok_or_else(|| invalid(format!("there is no override \"{key}\"")))?;
         let number = value.as_str().and_then(|text| text.parse::<f64>().ok());
         let number = number.ok_or_else(|| invalid(format!("override \"{key}\" has no number")))?;
-        let is_bool = matches!(module.types[found.ty].inner, TypeInner::Scalar(scalar) if scalar == runtime_kernel::naga::Scalar::BOOL);
+        let is_bool = module.types[found.ty].inner == TypeInner::Scalar(naga::Scalar::BOOL);
         let value = if is_bool { (number != 0.0).to_string() } else { number.to_string() };
         Ok((found.name.clone().unwrap_or_default(), value))
     });

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use libtest_mimic::{Completion, Failed, Trial};
-use test_process::{finish, required};
+use test_process::{Finished, finish, required};
 
 const DEVICES: [&str; 4] = ["host", "opencl", "vulkan", "text"];
 /// Cases per device.
@@ -42,7 +42,7 @@ fn check(device: &str) -> Result<Completion, Failed> {
 /// Whether there is a Node that has what the scripts use.
 fn has_node() -> bool {
     let version = finish(Command::new("node").arg("--version"), Duration::from_secs(60));
-    let version = version.and_then(|finished| finished.success()).unwrap_or_default();
+    let version = version.and_then(Finished::success).unwrap_or_default();
     let major =
         version.trim().strip_prefix('v').and_then(|version| version.split('.').next()?.parse::<u32>().ok());
     major.is_some_and(|major| major >= 20)
