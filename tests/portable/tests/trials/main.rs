@@ -6,6 +6,7 @@ mod coarsening;
 mod compile;
 mod corpus;
 mod corpus_runs;
+mod cts;
 mod debugger;
 mod diamond;
 mod fusion;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         compile::trials(),
         corpus::trials(),
         corpus_runs::trials(),
+        cts::trials(),
         debugger::trials(),
         diamond::trials(),
         fusion::trials(),
