@@ -1,5 +1,5 @@
 //! Rejects calls whose pointers lead to memory that the function also reaches in another way, if it may write it: WGSL's alias
-//! analysis, which naga lacks (§alias-analysis). Parts of a variable count as the variable.
+//! analysis (§alias-analysis), which naga lacks (gfx-rs/wgpu#7650). Parts of a variable count as the variable.
 
 use naga::{Block, Expression, FastHashMap, Function, Handle, Module, Span, Statement};
 

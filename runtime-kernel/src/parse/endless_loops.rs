@@ -1,5 +1,5 @@
 //! Gives the `return` behind a loop that never ends the value that it needs: naga ends each function with a `return`, and rejects
-//! one without a value in a function with a result, also where control never arrives (WGSL: §behaviors).
+//! one without a value in a function with a result, also where control never arrives (WGSL: §behaviors; gfx-rs/wgpu#9501).
 
 use naga::{Block, Expression, Function, Handle, Module, Span, Statement, Type};
 

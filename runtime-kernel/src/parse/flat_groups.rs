@@ -1,5 +1,5 @@
 //! Validates modules whose work-groups of two or three dimensions use the built-in values of subgroups, which naga allows in one
-//! dimension only. WGSL leaves the order of the invocations to the device in any case.
+//! dimension only (gfx-rs/wgpu#8598). WGSL leaves the order of the invocations to the device in any case.
 
 use naga::valid::{EntryPointError, ModuleInfo, ValidationError, Validator, VaryingError};
 use naga::{Module, WithSpan};
