@@ -8,6 +8,7 @@ use crate::harden;
 use crate::header;
 use crate::layers;
 use crate::markdown;
+use crate::named_code;
 use crate::other_targets;
 use crate::process::{Failure, Outcome, is_installed, run};
 use crate::programs;
@@ -28,6 +29,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("imports between modules", layers::check),
     ("files that nothing reads", stray_files::check),
     ("programs are started, and panics caught, in one place", programs::check),
+    ("code that safe functions take", named_code::check),
     ("paths in ARCHITECTURE.md", architecture::check),
     ("documented dependencies", dependencies::check),
     ("Markdown", markdown::check),

@@ -17,6 +17,7 @@ mod install;
 mod layers;
 mod lint;
 mod markdown;
+mod named_code;
 mod other_targets;
 mod placed_file;
 mod process;

@@ -78,6 +78,7 @@ pub use crate::platform::program::{
     OUTPUT_BYTES, Output, Process, check_privileges, exhausted, find_in_path, find_program, run_program,
     spawn_program,
 };
+pub use crate::platform::trust::{read_trusted, trusted_file, trusted_folder};
 pub use crate::platform::{
     cache_folder, is_privileged, open_regular_file, thread_stack_bytes, trusted_variable,
 };

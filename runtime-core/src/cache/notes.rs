@@ -10,7 +10,7 @@ use super::environment::Settings;
 use super::layers::default_folder;
 use super::options::{CacheAccess, CacheOptions};
 use super::store::create_private;
-use super::trust::{self, Owner};
+use crate::platform::trust::{self, Owner};
 
 /// Folder of the notes in that of the cache.
 const FOLDER: &str = "notes";

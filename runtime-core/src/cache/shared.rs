@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use super::store::path_of;
-use super::trust::{self, Owner};
 use crate::Result;
+use crate::platform::trust::{self, Owner};
 
 /// A second store behind the local one, for example of a team.
 ///
