@@ -30,7 +30,7 @@ pub(crate) fn list(arguments: &CountersArguments) -> Result<()> {
     let runtime = registry::runtime();
     let name = &arguments.device;
     let _context = CrashContext::enter(format!("while the counters of {name} were listed"));
-    let device = runtime.open_with(name, &arguments.open.options())?;
+    let device = arguments.open.open(&runtime, name)?;
     let counters = device.counters();
     let info = describe::device(device.info());
     release(device, "the device", name, release::DEADLINE)?;

@@ -4,10 +4,11 @@ mod pool;
 mod timing;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use runtime_core::{DType, Error, OptionValue, Options, Result};
+use runtime_core::{CommonRuntime, DType, Error, OptionValue, Options, Result, Runtime};
 use runtime_harness::Overrides;
 use runtime_harness::spec::Number;
 
@@ -50,6 +51,16 @@ impl OpenArguments {
             options.push(key, value.clone());
         }
         options
+    }
+
+    /// Opens a device with the options.
+    ///
+    /// # Errors
+    /// As [`Runtime::open_with`].
+    #[allow(unsafe_code, reason = "options of the command line may name code")]
+    pub(crate) fn open(&self, runtime: &Runtime, device: &str) -> Result<Arc<dyn CommonRuntime>> {
+        // SAFETY: the user of the command line is responsible for what its options name.
+        unsafe { runtime.open_with_code(device, &self.options()) }
     }
 }
 

@@ -42,7 +42,10 @@ fn never_ends(statement: &Statement) -> bool {
             Skip::of_block(&case.body) != Skip::Break
                 && (case.fall_through || case.body.iter().any(never_ends))
         }),
-        Statement::Loop { body, continuing: _, break_if } => break_if.is_none() && !breaks(body),
+        // WGSL has no loops without any exit.
+        Statement::Loop { body, continuing: _, break_if } => {
+            break_if.is_none() && !breaks(body) && blocks::has_return(statement)
+        }
         _ => false,
     }
 }

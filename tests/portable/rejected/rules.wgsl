@@ -485,3 +485,9 @@ fn loop_may_end_f(n: u32) -> u32 { loop { if n > 2u { break; } if n == 1u { retu
 @compute @workgroup_size(1) fn continuing_twice() {
     loop { let b = 1; continuing { let a = 1; let a = 2; break if a > 1; } } //!
 }
+
+//# loop_never_ends: §behaviors, a loop without `break` ends a function only if it returns
+//= says loop_never_ends_f
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn loop_never_ends_f(n: u32) -> u32 { loop { loop { break; } } } //!
+@compute @workgroup_size(1) fn loop_never_ends() { r[0] = loop_never_ends_f(1u); }

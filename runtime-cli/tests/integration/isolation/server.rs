@@ -87,6 +87,39 @@ impl<'s> Server<'s> {
     }
 }
 
+/// Requests that are refused, and words of the reply.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        r#"{"id": 5, "candidate": {"spec": "fifo.toml", "device": "host:0"}}"#,
+        "fifo.toml: it is not a regular file",
+    ),
+    (
+        r#"{"id": 5, "candidate": {"spec": "/dev/zero", "device": "host:0"}}"#,
+        "zero: it is not a regular file",
+    ),
+    (
+        r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "settings": {"budget_s": 1e308}}}"#,
+        "settings.budget_s must be a number from 0 to 86400, got 1e308",
+    ),
+    (
+        r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "settings": {"cooldown_ms": -1}}}"#,
+        "settings.cooldown_ms must be a number from 0",
+    ),
+    ("{", "not a valid request"),
+    ("[1]", "not a valid request"),
+    (r#"{"id": 5}"#, "missing field `candidate`"),
+    (r#"{"id": 5, "candidate": {"spec": "none.toml", "device": "host:0"}}"#, "none.toml"),
+    (r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:77"}}"#, "no device \"host:77\""),
+    (
+        r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "settings": {"clock": "sundial"}}}"#,
+        "sundial",
+    ),
+    (
+        r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "overrides": {"values": {"q": 1}}}}"#,
+        "q",
+    ),
+];
+
 #[test]
 fn a_server_answers_every_request_and_survives_all_of_them() {
     let sandbox = Sandbox::new();
@@ -106,37 +139,7 @@ fn a_server_answers_every_request_and_survives_all_of_them() {
     }
     let made = Command::new("mkfifo").arg(sandbox.folder.path().join("fifo.toml")).status();
     assert!(made.unwrap().success());
-    for (line, words) in [
-        (
-            r#"{"id": 5, "candidate": {"spec": "fifo.toml", "device": "host:0"}}"#,
-            "fifo.toml: it is not a regular file",
-        ),
-        (
-            r#"{"id": 5, "candidate": {"spec": "/dev/zero", "device": "host:0"}}"#,
-            "zero: it is not a regular file",
-        ),
-        (
-            r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "settings": {"budget_s": 1e308}}}"#,
-            "settings.budget_s must be a number from 0 to 86400, got 1e308",
-        ),
-        (
-            r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "settings": {"cooldown_ms": -1}}}"#,
-            "settings.cooldown_ms must be a number from 0",
-        ),
-        ("{", "not a valid request"),
-        ("[1]", "not a valid request"),
-        (r#"{"id": 5}"#, "missing field `candidate`"),
-        (r#"{"id": 5, "candidate": {"spec": "none.toml", "device": "host:0"}}"#, "none.toml"),
-        (r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:77"}}"#, "no device \"host:77\""),
-        (
-            r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "settings": {"clock": "sundial"}}}"#,
-            "sundial",
-        ),
-        (
-            r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "overrides": {"values": {"q": 1}}}}"#,
-            "q",
-        ),
-    ] {
+    for (line, words) in REFUSED {
         server.write(line);
         let reply = server.last_reply();
         assert!(reply["error"].as_str().is_some_and(|error| error.contains(words)), "{line}: {reply}");

@@ -85,6 +85,14 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
             pub fn main() { UNSAFE { runtime_core::cache::Notes::from_environment().write(b\"key\", b\"code\") }; }",
     },
     UnsafeProgram {
+        name: "a device with options that name code",
+        code: "E0133",
+        program: "
+            pub fn f(runtime: &runtime_core::Runtime, options: &runtime_core::Options) {
+                let _ = UNSAFE { runtime.open_with_code(\"mppa\", options) };
+            }",
+    },
+    UnsafeProgram {
         name: "a backend whose buffers lie anywhere",
         code: "E0200",
         program: "
