@@ -9,7 +9,7 @@ use runtime_kernel::naga;
 
 use super::memory::{Access, Accessor};
 use super::scalar::{binary, convert, float_bits, integer, truncate};
-use super::{Interpreter, Invalid, math};
+use super::{Interpreter, Invalid, math, packing};
 
 /// The target of a pointer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -433,6 +433,21 @@ impl<'a> Interpreter<'a> {
                     *out = x[(index % columns) * rows + index / columns];
                 }
             }
+            _ if packing::packs(*fun) => {
+                for (index, out) in out.iter_mut().enumerate() {
+                    *out = packing::component(*fun, x, index)?;
+                }
+            }
+            MathFunction::Determinant => out[0] = determinant(scalar, x)?,
+            MathFunction::Reflect | MathFunction::Refract | MathFunction::FaceForward => {
+                math::of_vectors(*fun, scalar, (x, y, z), out)?;
+            }
+            MathFunction::Modf | MathFunction::Frexp => {
+                let count = x.len();
+                for (index, word) in x.iter().enumerate() {
+                    [out[index], out[count + index]] = math::parts(*fun, scalar, *word)?;
+                }
+            }
             _ => {
                 for (index, out) in out.iter_mut().enumerate() {
                     let at = |words: &[u64]| words.get(index % words.len().max(1)).copied().unwrap_or(0);
@@ -442,6 +457,23 @@ impl<'a> Interpreter<'a> {
         }
         Ok(())
     }
+}
+
+/// The determinant of a square matrix.
+fn determinant(scalar: Scalar, x: &[u64]) -> Result<u64, Invalid> {
+    let size = x.len().isqrt();
+    if size == 1 {
+        return Ok(x[0]);
+    }
+    let mut total = 0;
+    for column in 0..size {
+        let minor: Vec<u64> =
+            (0..x.len()).filter(|at| at / size != column && at % size != 0).map(|at| x[at]).collect();
+        let term = binary(BinaryOperator::Multiply, scalar, x[column * size], determinant(scalar, &minor)?)?;
+        let op = if column % 2 == 0 { BinaryOperator::Add } else { BinaryOperator::Subtract };
+        total = binary(op, scalar, total, term)?;
+    }
+    Ok(total)
 }
 
 /// A sum of products.
