@@ -304,13 +304,7 @@ impl Generator {
         body.push(line(&format!("let lid = {lane};")));
         let names = if one_row { ["lid", "local.x"] } else { ["lid", "at_lane"] };
         (self.item, self.lane) = ("gid".to_owned(), (*self.random.one(&names)).to_owned());
-        self.scope.push(Variable::value("gid", U32, false));
-        self.scope.push(Variable::value("lid", U32, false));
-        let three = Type::Vector(3, Scalar::U32);
-        self.scope.push(Variable::value("id", three.clone(), false));
-        self.scope.push(Variable::value("local", three.clone(), false));
-        self.scope.push(Variable::value("group", three.clone(), true));
-        self.scope.push(Variable::value("count", three, true));
+        self.declare_positions();
         self.scope.extend(shared.iter().cloned());
         if let Some((name, element)) = self.own_tensor.clone() {
             let text = format!("{name}[gid]");
@@ -356,6 +350,21 @@ impl Generator {
             self.tag
         );
         line(&head).block("", body)
+    }
+
+    /// The names of positions that every entry point has.
+    fn declare_positions(&mut self) {
+        let three = Type::Vector(3, Scalar::U32);
+        for (name, ty, is_uniform) in [
+            ("gid", &U32, false),
+            ("lid", &U32, false),
+            ("id", &three, false),
+            ("local", &three, false),
+            ("group", &three, true),
+            ("count", &three, true),
+        ] {
+            self.scope.push(Variable::value(name, ty.clone(), is_uniform));
+        }
     }
 
     /// Clears all work-group memory.

@@ -408,13 +408,7 @@ impl<'a> Interpreter<'a> {
                 out[0] = sum(scalar, x.iter().copied().zip(y.iter().copied()))?;
             }
             MathFunction::Dot4I8Packed | MathFunction::Dot4U8Packed => {
-                let signed = *fun == MathFunction::Dot4I8Packed;
-                let byte = |word: u64, at: u32| {
-                    let byte = (word >> (8 * at)) as u8;
-                    if signed { i64::from(byte as i8) } else { i64::from(byte) }
-                };
-                let total: i64 = (0..4).map(|at| byte(x[0], at) * byte(y[0], at)).sum();
-                out[0] = u64::from(total as u32);
+                out[0] = dot_of_bytes(*fun == MathFunction::Dot4I8Packed, x[0], y[0]);
             }
             MathFunction::Cross => {
                 for (index, out) in out.iter_mut().enumerate() {
@@ -512,4 +506,14 @@ fn bits(literal: &Literal) -> Result<u64, Invalid> {
         Literal::AbstractFloat(value) => value.to_bits(),
         other => return Err(Invalid::unknown(&format!("literal {other:?}"))),
     })
+}
+
+/// `dot4I8Packed` and `dot4U8Packed`.
+fn dot_of_bytes(is_signed: bool, x: u64, y: u64) -> u64 {
+    let byte = |word: u64, at: u32| {
+        let byte = (word >> (8 * at)) as u8;
+        if is_signed { i64::from(byte as i8) } else { i64::from(byte) }
+    };
+    let total: i64 = (0..4).map(|at| byte(x, at) * byte(y, at)).sum();
+    u64::from(total as u32)
 }
