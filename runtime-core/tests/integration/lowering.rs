@@ -158,7 +158,9 @@ fn code_that_somebody_vouches_for_is_not_shared_with_safe_code() {
     let text = "main saxpy_f32";
     let safe = ModuleSource::wgsl(text);
     // SAFETY: nothing is launched.
-    let (unchecked, native) = unsafe { (safe.clone().unchecked(), ModuleSource::native("wgsl", text)) };
+    let unchecked = unsafe { safe.clone().unchecked() };
+    // SAFETY: as above.
+    let native = unsafe { ModuleSource::native("wgsl", text) };
     let _kept = device.load(&unchecked).unwrap();
     let error = device.load(&safe.clone().option("unchecked", true)).unwrap_err();
     assert!(error.message().contains("ModuleSource::unchecked"), "{error}");

@@ -22,6 +22,7 @@ pub(crate) mod panic_guard;
 mod pointer_calls;
 mod pointers_to_variables;
 mod remedies;
+pub(crate) mod rules;
 pub(crate) mod source_edits;
 pub(crate) mod specialise;
 pub(crate) mod subgroup_calls;
@@ -98,6 +99,7 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<S
     endless_loops::complete(&mut module);
     merged_types::merge(&mut module);
     let mut errors = aliases::errors(&module, code, path);
+    errors.extend(rules::of_module(&module, code, path));
     if pointers_to_variables::are_taken(&module) {
         errors.extend(every_error::of_pointer_calls(&mut module, code, path));
         if let Err((span, limit)) = pointers_to_variables::replace(&mut module) {

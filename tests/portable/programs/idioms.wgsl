@@ -289,3 +289,38 @@ fn half_frexp() {
     half_frexp_y[12] = frexp(half_frexp_x.at[1].wwz).exp[1];
     half_frexp_y[13] = i32(ldexp(four.fract.w, four.exp.w + 5));
 }
+
+//# strict_rules: §expression-grammar, §behaviors-rules, §attributes and others: what is just valid
+//= read u32: 6 3
+//= write u32: 0*9 -> 24 7 1 5 6 10 8 4 2147483648
+@group(0) @binding(0) var<storage, read> strict_rules_x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> strict_rules_y: array<u32>;
+var<workgroup> strict_rules_n: atomic<u32>;
+fn strict_rules_of(p: ptr<workgroup, atomic<u32>>) -> u32 { return atomicLoad(p); }
+fn strict_rules_first(n: u32) -> u32 {
+    var i = n;
+    @diagnostic(off, derivative_uniformity)
+    loop { if i % 4u == 0u { return i; } i++; }
+}
+@diagnostic(off, derivative_uniformity)
+@compute @workgroup_size(1)
+fn strict_rules() {
+    let a = strict_rules_x[0];
+    let b = strict_rules_x[1];
+    strict_rules_y[0] = (a - b) << b;
+    strict_rules_y[1] = (a & b) | (a ^ 1u);
+    let both = a < b + 4u && b << 1u == a && array<vec2<u32>, 2>()[0].x == 0u;
+    strict_rules_y[2] = select(0u, 1u, both);
+    strict_rules_y[3] = clamp(a, 5u, 5u);
+    strict_rules_y[4] = extractBits(a, 0u, 32u) + extractBits(a, 32u, 0u);
+    atomicStore(&strict_rules_n, 9u);
+    atomicAdd(&strict_rules_n, 1u);
+    strict_rules_y[5] = strict_rules_of(&strict_rules_n);
+    strict_rules_y[6] = strict_rules_first(a);
+    // §integer-types: concrete integers wrap, also in constants.
+    const wrapped = 2147483647i + 1i;
+    strict_rules_y[8] = bitcast<u32>(wrapped);
+    switch a @diagnostic(off, derivative_uniformity) {
+        default: { for (;;) { if strict_rules_y[7] > 3u { break; } strict_rules_y[7] += 2u; } }
+    }
+}

@@ -73,6 +73,16 @@ struct Context<'a> {
     code: &'a str,
 }
 
+/// Whether a text is in terms of naga's types and flags: their names, or values as Rust prints them.
+fn is_internal(text: &str) -> bool {
+    const WORDS: [&str; 6] = ["apabilit", "CAPABILIT", "naga", "::", "Handle", "Scalar"];
+    let is_value = |(at, _): (usize, &str)| text[..at].ends_with(|before: char| before.is_alphanumeric());
+    WORDS.iter().any(|word| text.contains(word))
+        || text.contains(" { ")
+        || text.match_indices('(').filter(|(at, _)| !text[*at..].starts_with("()")).any(is_value)
+            && !text.contains('`')
+}
+
 fn or_empty(name: &Option<String>) -> &str {
     name.as_deref().unwrap_or_default()
 }
@@ -124,8 +134,11 @@ impl Context<'_> {
         while let Some(next) = cause.source() {
             cause = next;
         }
-        let text = cause.to_string();
-        explain!("{}", self.without_handles(function, &text))
+        let text = self.without_handles(function, &cause.to_string());
+        if is_internal(&text) {
+            return explain!("portable kernels do not have this"; "the supported part of WGSL is in docs/kernels.md");
+        }
+        explain!("{text}")
     }
 
     /// Replaces the handle of each expression, which naga writes `[3]`, by its text.

@@ -24,6 +24,8 @@ const REFUSALS: &[&str] = &[
     // Texts for an older naga, which WGSL does not allow.
     "@must_use",
     "a barrier must be reached by all invocations",
+    "without parentheses",
+    "is part of subgroups",
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
