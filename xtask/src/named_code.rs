@@ -101,6 +101,7 @@ const REVIEWED: &[(&str, &[&str])] = &[
             "core/cache/options.rs folder",
             "core/fuzzing.rs manifest",
             "core/model/code_format.rs from_path",
+            "core/platform/regular_file.rs open_regular_file",
             "core/platform/trust.rs read_trusted",
             "core/platform/trust.rs trusted_file",
             "core/platform/trust.rs trusted_folder",
