@@ -4,6 +4,7 @@
 
 use naga::{Expression, Function, Handle, Module, Type, TypeInner, UniqueArena};
 
+use super::textures::packed_dtype;
 use crate::ir::blocks::functions_mut;
 
 /// Merges the types of a parsed module that differ in the names of aliases, also inside other types.
@@ -34,7 +35,9 @@ impl Merged {
                 }
                 _ => {}
             }
-            if !matches!(inner, TypeInner::Struct { .. }) {
+            // The name of a texture's buffer says what is packed in its words.
+            let is_packed = name.as_deref().is_some_and(|name| packed_dtype(name).is_some());
+            if !is_packed && !matches!(inner, TypeInner::Struct { .. }) {
                 name = None;
             }
             merged.0.push(new.insert(Type { name, inner }, types.get_span(old)));
