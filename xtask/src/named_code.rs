@@ -1,7 +1,7 @@
-//! `cargo xtask lint`: what safe code can hand to the libraries as code, a command or a path is in a reviewed list.
+//! `cargo xtask lint`: a reviewed list of all safe public items that take code, a command or a path.
 //!
-//! Safe Rust must not get native code to run that nobody vouches for. Whoever adds a public function, field or trait of this
-//! kind decides what makes it safe, or makes it `unsafe`, and adds it here under that reason.
+//! Safe Rust must not be able to run native code that no unsafe call has vouched for. If you add a public function, field or trait
+//! that takes code, a command or a path, either make it `unsafe`, or add it to the list under the reason that makes it safe.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -222,7 +222,7 @@ fn compare(found: &BTreeSet<String>, reviewed: &[(&str, &[&str])]) -> Outcome {
     let mut problems = Vec::new();
     for name in found.iter().filter(|name| !listed.contains(&name.as_str())) {
         problems
-            .push(format!("{name}: safe code can pass it code, a command or a path: what makes that safe?"));
+            .push(format!("{name}: safe code can pass it code, a command or a path; make it unsafe, or add it under the reason that makes it safe"));
     }
     for name in &listed {
         if !found.contains(*name) {

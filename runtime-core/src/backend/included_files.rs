@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::platform::open_regular_file;
+use crate::platform::read_regular_file;
 
 /// Files beyond this number are not followed.
 const MAX_FILES: usize = 10_000;
@@ -74,9 +73,8 @@ impl Search<'_> {
         if !metadata.is_file() || self.bytes > MAX_BYTES {
             return "not a file".to_owned();
         }
-        let mut content = Vec::new();
-        match open_regular_file(place).and_then(|mut file| file.read_to_end(&mut content)) {
-            Ok(_) => {
+        match read_regular_file(place) {
+            Ok(content) => {
                 let hash = blake3::hash(&content).to_hex();
                 self.waiting.push((place.to_owned(), content));
                 hash.to_string()

@@ -1,9 +1,8 @@
 //! Reading a file of code.
 
-use std::io::Read;
 use std::path::Path;
 
-use crate::platform::open_regular_file;
+use crate::platform::read_regular_file;
 use crate::{Error, ErrorKind, Result};
 
 /// Reads a regular file.
@@ -11,12 +10,10 @@ use crate::{Error, ErrorKind, Result};
 /// # Errors
 /// `Io`, naming the path, if the file cannot be read or is not a regular file.
 pub fn read_file(path: &Path) -> Result<Vec<u8>> {
-    let mut content = Vec::new();
-    open_regular_file(path).and_then(|mut file| file.read_to_end(&mut content)).map_err(|error| {
+    read_regular_file(path).map_err(|error| {
         let message = format!("\"{}\": {error}; check the path", path.display());
         Error::new(ErrorKind::Io, message).with_source(error)
-    })?;
-    Ok(content)
+    })
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! A small file of numbers with a hash, written in place: that works on a full disk, too.
 
-use crate::platform::trust::{self, Owner};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+
+use crate::platform::trust::{self, Owner};
 
 const HASH_BYTES: usize = 32;
 

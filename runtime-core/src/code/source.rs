@@ -3,7 +3,6 @@
 #![allow(unsafe_code, reason = "the caller is responsible for native code")]
 
 use std::fmt;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -12,7 +11,7 @@ use crate::model::compiled::Compiled;
 use crate::model::kernel_info::KernelInfo;
 use crate::model::lowering::LoweredKernel;
 use crate::model::options::{OptionScope, did_you_mean};
-use crate::platform::open_regular_file;
+use crate::platform::read_regular_file;
 use crate::plugin::convert;
 use crate::plugin::instance::Instance;
 use crate::{CodeFormat, DType, DeviceInfo, Error, ErrorKind, OptionValue, Options, Result};
@@ -128,12 +127,10 @@ impl ModuleSource {
     /// # Errors
     /// `Io` that names the file.
     pub(crate) fn read_file(&self) -> Result<Vec<u8>> {
-        let mut code = Vec::new();
-        open_regular_file(&self.path).and_then(|mut file| file.read_to_end(&mut code)).map_err(|error| {
+        read_regular_file(&self.path).map_err(|error| {
             let message = format!("cannot read \"{}\": {error}", self.path.display());
             Error::new(ErrorKind::Io, message).with_source(error)
-        })?;
-        Ok(code)
+        })
     }
 
     /// Adds a load option of the backend. Repeating a key makes a list.
@@ -213,7 +210,7 @@ impl ModuleSource {
             hasher.update(part);
         };
         add(self.digest.get_or_init(|| self.digest_of(code)));
-        // Whoever may not load code must not find it loaded by somebody who may.
+        // A caller who may not load unchecked code must not be handed what a caller who may has loaded.
         add(&[u8::from(self.trusted)]);
         add(self.format.as_str().as_bytes());
         add(self.path.as_os_str().as_encoded_bytes());
@@ -243,8 +240,8 @@ impl ModuleSource {
         self.trusted
     }
 
-    /// Refuses the option `unchecked` from anyone who is not responsible for what the kernels access. Cheap, so that it also
-    /// precedes the look-up of code that is loaded already.
+    /// Refuses the option `unchecked` unless an unsafe call vouched for the code. Cheap enough to run before every look-up of
+    /// loaded code.
     ///
     /// # Errors
     /// `InvalidArgument`.

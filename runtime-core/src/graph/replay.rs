@@ -17,8 +17,8 @@ use crate::{Error, Queue, Result};
 
 impl Queue {
     /// Submits a whole graph: with one ticket if the graph is native, otherwise with one per node, and the
-    /// event of the last; for an empty graph, which submits nothing, the event of the work before it. It runs after the replay before it, whichever queue that is on; if that one failed, this one
-    /// runs unless it reads what it should have written.
+    /// event of the last. An empty graph submits nothing, and returns the event of the work before it. A replay runs after the
+    /// one before it, whichever queue that is on; if that one failed, this one runs unless it reads what it should have written.
     ///
     /// ```
     /// # use runtime_core::{ModuleSource, QueueOptions, Runtime};

@@ -22,6 +22,7 @@ pub(crate) mod trust;
 pub(crate) use elf::{check_library, check_library_file, manifest_section};
 pub(crate) use record_lock::{try_lock_byte, unlock_byte};
 pub use regular_file::open_regular_file;
+pub(crate) use regular_file::read_regular_file;
 
 const LIBRARY_PREFIX: &str = "libruntime_";
 const LIBRARY_SUFFIX: &str = ".so";

@@ -1,7 +1,7 @@
 //! Opening files whose paths come from users.
 
 use std::fs::{File, Metadata};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -16,6 +16,16 @@ pub fn open_regular_file(path: &Path) -> io::Result<File> {
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     check(&file.metadata()?)?;
     Ok(file)
+}
+
+/// Reads a regular file.
+///
+/// # Errors
+/// As [`open_regular_file`]; the system's error.
+pub(crate) fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    open_regular_file(path)?.read_to_end(&mut content)?;
+    Ok(content)
 }
 
 fn check(metadata: &Metadata) -> io::Result<()> {

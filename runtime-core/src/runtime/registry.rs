@@ -129,7 +129,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::open`]; `InvalidArgument` for an unknown or invalid option, and for one that names code.
     pub fn open_with(&self, device: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
-        self.open_device(device, options, OptionScope::Device)
+        self.open_device(device, options, OptionScope::Device).map_err(|error| error.in_operation("open"))
     }
 
     /// As [`Runtime::open_with`], also with options that name code which is executed, or where it comes from: those with the scope
@@ -143,7 +143,7 @@ impl Runtime {
     /// As [`Runtime::open`]; `InvalidArgument` for an unknown or invalid option.
     #[allow(unsafe_code, reason = "the caller is responsible for the code that options name")]
     pub unsafe fn open_with_code(&self, device: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
-        self.open_device(device, options, OptionScope::DeviceCode)
+        self.open_device(device, options, OptionScope::DeviceCode).map_err(|error| error.in_operation("open"))
     }
 
     /// Describes the device that code for an architecture is compiled for: `target:architecture`, such as `cuda:sm_90`, or
@@ -192,15 +192,6 @@ impl Runtime {
     }
 
     fn open_device(
-        &self,
-        text: &str,
-        options: &Options,
-        scope: OptionScope,
-    ) -> Result<Arc<dyn CommonRuntime>> {
-        self.try_open_device(text, options, scope).map_err(|error| error.in_operation("open"))
-    }
-
-    fn try_open_device(
         &self,
         text: &str,
         options: &Options,

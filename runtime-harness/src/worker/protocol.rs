@@ -160,7 +160,7 @@ impl Reply {
 }
 
 impl Request {
-    /// Reads the next request; `None` at the end. A line that is none is an error of its own, and does not end the input.
+    /// Reads the next request; `None` at the end of the input. A malformed line is answered by itself: the lines after it are read.
     ///
     /// # Errors
     /// Any I/O error; within it, the reply to a malformed request.

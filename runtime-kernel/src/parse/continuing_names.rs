@@ -7,6 +7,9 @@ use std::collections::HashSet;
 use super::text_edits::{Edit, applied};
 use super::tokens::{Token, text, tokens};
 
+/// An address space with more tokens is left to naga.
+const MOST_TOKENS: usize = 8;
+
 /// The text with other names for these declarations.
 pub(crate) fn without_repeated(code: &str) -> Cow<'_, str> {
     if !code.contains("continuing") {
@@ -16,9 +19,8 @@ pub(crate) fn without_repeated(code: &str) -> Cow<'_, str> {
     let mut edits = Vec::new();
     // By open brace: the names that its block has declared.
     let mut open: Vec<HashSet<&str>> = vec![HashSet::new()];
-    let mut at = 0;
-    while at < tokens.len() {
-        match tokens[at].text {
+    for (at, token) in tokens.iter().enumerate() {
+        match token.text {
             "{" if text(&tokens, at.wrapping_sub(1)) == "continuing" => {
                 let outer = open.last().cloned().unwrap_or_default();
                 let new = renamed(&tokens, at, &outer, edits.len());
@@ -35,7 +37,6 @@ pub(crate) fn without_repeated(code: &str) -> Cow<'_, str> {
             }
             _ => {}
         }
-        at += 1;
     }
     // Of two edits of a name the first one is applied: that of the inner block.
     edits.reverse();
@@ -88,6 +89,3 @@ fn unused(tokens: &[Token<'_>], name: &str, number: usize) -> String {
     }
     new
 }
-
-/// Address spaces with more tokens are left to naga.
-const MOST_TOKENS: usize = 8;

@@ -3,15 +3,14 @@
 
 use std::borrow::Cow;
 
-use naga::front::{Typifier, wgsl};
-use naga::proc::ResolveContext;
+use naga::front::wgsl;
 use naga::{Module, Scalar, TypeInner, VectorSize};
 
 use super::every_error::bodies;
 use super::half_bitcasts::evaluated;
 use super::text_edits::{Edit, applied, arguments};
 use super::tokens::{Token, text, tokens};
-use crate::ir::blocks;
+use crate::ir::{blocks, resolved};
 
 /// The name of the argument in a probe.
 const PROBE: &str = "frexp_argument";
@@ -114,10 +113,7 @@ fn half(module: &Module) -> Option<Option<VectorSize>> {
         let Some((&value, _)) = function.named_expressions.iter().find(|(_, name)| *name == PROBE) else {
             continue;
         };
-        let mut types = Typifier::new();
-        let context = ResolveContext::with_locals(module, &function.local_variables, &function.arguments);
-        types.grow(value, &function.expressions, &context).ok()?;
-        return match *types.get(value, &module.types) {
+        return match *resolved(module, function, value)?.inner_with(&module.types) {
             TypeInner::Scalar(Scalar::F16) => Some(None),
             TypeInner::Vector { size, scalar: Scalar::F16 } => Some(Some(size)),
             _ => None,

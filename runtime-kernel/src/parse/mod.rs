@@ -1,6 +1,5 @@
 //! Front end: parses and validates text with naga, whose errors `explanations` puts in terms of the text.
 
-mod aliases;
 pub(crate) mod bindings;
 pub(crate) mod by_value;
 pub(crate) mod continuing_names;
@@ -19,6 +18,7 @@ mod let_values;
 pub(crate) mod limits;
 mod merged_types;
 pub(crate) mod panic_guard;
+mod pointer_aliases;
 mod pointer_calls;
 mod pointers_to_variables;
 mod remedies;
@@ -98,7 +98,7 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<S
     late_operands::evaluate_first(&mut module);
     endless_loops::complete(&mut module);
     merged_types::merge(&mut module);
-    let mut errors = aliases::errors(&module, code, path);
+    let mut errors = pointer_aliases::errors(&module, code, path);
     errors.extend(rules::of_module(&module, code, path));
     if pointers_to_variables::are_taken(&module) {
         errors.extend(every_error::of_pointer_calls(&mut module, code, path));

@@ -5,7 +5,7 @@
 //! The load and the store are checked as usual: out of range the function works on zero, and nothing is stored.
 //!
 //! No valid kernel can tell a copy from the part itself. Such pointers are to memory of one invocation, so only the called
-//! function can access the part during the call; and where it does so in another way, `parse/aliases` has proven that it
+//! function can access the part during the call; and where it does so in another way, `parse/pointer_aliases` has proven that it
 //! writes the variable in neither way: the copy, the part and what is stored back are then equal throughout.
 
 use naga::{

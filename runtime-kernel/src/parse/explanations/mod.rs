@@ -20,14 +20,13 @@ use std::error::Error;
 use std::fmt;
 
 use naga::common::wgsl::TypeContext as _;
-use naga::front::Typifier;
-use naga::proc::{ResolveContext, TypeResolution};
+use naga::proc::TypeResolution;
 use naga::valid::ValidationError;
 use naga::{Function, Handle, Module, Span, Type, TypeInner, WithSpan};
 
 use super::templates::shortened;
 use super::tokens::{Token, text, tokens};
-use crate::ir::Value;
+use crate::ir::{Value, resolved};
 
 /// What is wrong, and the remedy.
 #[derive(Debug)]
@@ -174,7 +173,7 @@ impl Context<'_> {
 
     /// The type of an expression, or of what it points to, between backquotes.
     fn value_type(&self, function: &Function, value: Value) -> Option<String> {
-        self.resolved(function, value).map(|ty| match ty.inner_with(&self.module.types) {
+        resolved(self.module, function, value).map(|ty| match ty.inner_with(&self.module.types) {
             TypeInner::Pointer { base, .. } => self.type_name(*base),
             _ => self.resolution_name(&ty),
         })
@@ -182,16 +181,8 @@ impl Context<'_> {
 
     /// The type of an expression, between backquotes.
     fn exact_type(&self, function: &Function, value: Value) -> String {
-        let ty = self.resolved(function, value);
+        let ty = resolved(self.module, function, value);
         ty.map_or_else(|| "of another type".to_owned(), |ty| self.resolution_name(&ty))
-    }
-
-    fn resolved(&self, function: &Function, value: Value) -> Option<TypeResolution> {
-        let mut types = Typifier::new();
-        let context =
-            ResolveContext::with_locals(self.module, &function.local_variables, &function.arguments);
-        types.grow(value, &function.expressions, &context).ok()?;
-        Some(types[value].clone())
     }
 
     fn resolution_name(&self, ty: &TypeResolution) -> String {

@@ -1,14 +1,12 @@
 //! Arguments of built-in functions that are invalid as constants, also where the other arguments are known only when the
 //! kernel runs (§builtin-functions: "it is a shader-creation error if …").
 
-use naga::front::Typifier;
-use naga::proc::ResolveContext;
 use naga::{
     Arena, Block, Expression, Function, GatherMode, Literal, MathFunction, Module, Span, Statement, TypeInner,
 };
 
 use super::Violation;
-use crate::ir::{Value, blocks};
+use crate::ir::{Value, blocks, resolved};
 use crate::parse::templates::shortened;
 
 /// More components than a vector has.
@@ -76,14 +74,8 @@ impl Arguments<'_> {
 
     /// One more than the exponent bias of a floating-point type.
     fn largest_exponent(&self, value: Value) -> Option<f64> {
-        let mut types = Typifier::new();
-        let context = ResolveContext::with_locals(
-            self.module,
-            &self.function.local_variables,
-            &self.function.arguments,
-        );
-        types.grow(value, &self.function.expressions, &context).ok()?;
-        match types[value].inner_with(&self.module.types).scalar_width()? {
+        let ty = resolved(self.module, self.function, value)?;
+        match ty.inner_with(&self.module.types).scalar_width()? {
             2 => Some(16.0),
             4 => Some(128.0),
             8 => Some(1024.0),
