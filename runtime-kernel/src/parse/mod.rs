@@ -3,6 +3,7 @@
 mod aliases;
 pub(crate) mod bindings;
 pub(crate) mod by_value;
+mod constants;
 pub(crate) mod diagnostics;
 pub(crate) mod directives;
 mod every_error;
@@ -65,10 +66,20 @@ pub(crate) struct Parsed {
 /// # Errors
 /// The diagnostics of all functions of the text as it is.
 pub(crate) fn parse_amended<'a>(code: &'a str, path: &str) -> Result<(Parsed, Cow<'a, str>), Vec<String>> {
-    parse_and_validate(code, path).map(|parsed| (parsed, Cow::Borrowed(code))).or_else(|errors| {
-        let found = amended(code, path, aliases::written_out);
-        found.map(|(parsed, text)| (parsed, Cow::Owned(text))).ok_or(errors)
-    })
+    let corrected =
+        if constants::may_be_wrong(code) { amended(code, path, constants::evaluated) } else { None };
+    if let Some((parsed, text)) = corrected {
+        return Ok((parsed, Cow::Owned(text)));
+    }
+    let errors = match parse_and_validate(code, path) {
+        Ok(parsed) => return Ok((parsed, Cow::Borrowed(code))),
+        Err(errors) => errors,
+    };
+    let both = |code: &str| aliases::written_out(&constants::evaluated(code)?);
+    let found = amended(code, path, constants::evaluated)
+        .or_else(|| amended(code, path, aliases::written_out))
+        .or_else(|| amended(code, path, both));
+    found.map(|(parsed, text)| (parsed, Cow::Owned(text))).ok_or(errors)
 }
 
 /// A text after an amendment, if it is valid then, and nested as deep as the stack allows.
