@@ -19,8 +19,9 @@ use crate::package::PackageArguments;
 use crate::peak::PeakArguments;
 use crate::report_command::ReportArguments;
 use crate::run::RunArguments;
+use crate::serve::ServeArguments;
 use crate::tune::TuneArguments;
-use crate::worker::{ServeArguments, WorkerArguments};
+use crate::worker::WorkerArguments;
 
 /// Find compute devices, run kernels on them, time them and check their results.
 #[derive(Debug, Parser)]

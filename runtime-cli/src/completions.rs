@@ -20,5 +20,5 @@ pub(crate) struct CompletionsArguments {
 pub(crate) fn print(arguments: &CompletionsArguments, mut command: clap::Command) -> Result<()> {
     let (name, mut text) = (command.get_name().to_owned(), Vec::new());
     clap_complete::generate(arguments.shell, &mut command, name, &mut text);
-    output::print(&text)
+    output::print_exact(&text)
 }

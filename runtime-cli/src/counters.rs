@@ -30,15 +30,15 @@ pub(crate) fn list(arguments: &CountersArguments) -> Result<()> {
     let runtime = registry::runtime();
     let name = &arguments.device;
     let _context = CrashContext::enter(format!("while the counters of {name} were listed"));
-    let device = runtime.open_with(name, &arguments.open.options())?;
+    let device = arguments.open.open(&runtime, name)?;
     let counters = device.counters();
     let info = describe::device(device.info());
     release(device, "the device", name, release::DEADLINE)?;
     let counters = counters?;
-    output::print(&match arguments.json {
-        true => json(&info, &counters),
-        false => table(&counters, terminal_width()),
-    })
+    match arguments.json {
+        true => output::print_exact(&json(&info, &counters)),
+        false => output::print(&table(&counters, terminal_width())),
+    }
 }
 
 /// One line per counter, and below them each reason with the counters that it is about.

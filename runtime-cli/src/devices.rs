@@ -27,10 +27,10 @@ pub(crate) fn list(arguments: &DevicesArguments) -> Result<()> {
     let targets = runtime.targets();
     let telemetry_of = arguments.telemetry.then_some(&runtime);
     let listed: Vec<Listed> = targets.iter().map(|target| (&*target.name, &target.devices)).collect();
-    output::print(&match arguments.json {
-        true => json(&targets, telemetry_of),
-        false => table(&listed, terminal_width()),
-    })
+    match arguments.json {
+        true => output::print_exact(&json(&targets, telemetry_of)),
+        false => output::print(&table(&listed, terminal_width())),
+    }
 }
 
 /// A backend and its devices, or why it has none.

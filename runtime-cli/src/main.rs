@@ -31,6 +31,7 @@ mod registry;
 mod report;
 mod report_command;
 mod run;
+mod serve;
 mod simulator_process;
 mod table;
 mod tune;
@@ -85,7 +86,7 @@ fn run_command(action: &Action) -> Result<ExitCode> {
         Action::Compile(arguments) => compile::compile(arguments),
         Action::Package(arguments) => package::run(arguments),
         Action::Conformance(arguments) => conformance::run(arguments),
-        Action::Serve(arguments) => worker::serve(arguments).map(|()| ExitCode::SUCCESS),
+        Action::Serve(arguments) => serve::serve(arguments).map(|()| ExitCode::SUCCESS),
         Action::Cache(arguments) => cache::run(arguments),
         Action::Completions(arguments) => {
             completions::print(arguments, Command::command()).map(|()| ExitCode::SUCCESS)

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use runtime_core::cache::AtomicFile;
 use runtime_core::{Error, ErrorKind, Result};
 use runtime_harness::describe::Program;
+use runtime_harness::printable::printable_lines;
 use serde_json::{Value, json};
 
 /// Standard output was closed when the program was started.
@@ -27,9 +28,14 @@ static CHECK_STDOUT: extern "C" fn() = {
     check
 };
 
-/// Writes to standard output. A closed pipe is not an error.
-pub(crate) fn print(text: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
-    match write_stdout(text.as_ref()) {
+/// Writes text for people to standard output, without what a terminal would obey. A closed pipe is not an error.
+pub(crate) fn print(text: &str) -> Result<()> {
+    print_exact(&printable_lines(text))
+}
+
+/// Writes what a program reads to standard output. A closed pipe is not an error.
+pub(crate) fn print_exact(content: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
+    match write_stdout(content.as_ref()) {
         Err(error) if error.kind() != IoKind::BrokenPipe => Err(stdout_error(&error)),
         _ => Ok(()),
     }
@@ -56,9 +62,9 @@ pub(crate) fn document(schema: &str, version: u64, mut fields: Value) -> String 
     format!("{document:#}\n")
 }
 
-/// Writes a line to standard error. A failure is ignored: there is nowhere left to report it.
+/// Writes a line to standard error, without what a terminal would obey. A failure is ignored: there is nowhere left to report it.
 pub(crate) fn print_stderr(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable_lines(text));
 }
 
 /// The destination of a report.
@@ -106,7 +112,7 @@ impl Destination {
     /// Writes the whole report.
     pub(crate) fn write(mut self, text: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
         if let Self::Standard = self {
-            return print(text);
+            return print_exact(text);
         }
         let written = self.append(&[], text.as_ref()).and_then(|()| self.sync());
         written.map_err(|error| self.write_error(&error))

@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &PackageArguments) -> Result<ExitCode> {
 fn list(file: &FileArguments) -> Result<()> {
     let package = Package::open(&file.path)?;
     if file.json {
-        return output::print(&format!("{:#}\n", json!(package.manifest())));
+        return output::print_exact(&format!("{:#}\n", json!(package.manifest())));
     }
     output::print(&content_table(package.kernels()))
 }
@@ -95,7 +95,7 @@ fn verify(file: &FileArguments) -> Result<ExitCode> {
         }
         Err(error) => return Err(error),
     };
-    output::print(&if file.json { format!("{json:#}\n") } else { text })?;
+    if file.json { output::print_exact(&format!("{json:#}\n")) } else { output::print(&text) }?;
     Ok(code)
 }
 
@@ -110,7 +110,7 @@ fn load(file: &FileArguments, device: &str) -> Result<()> {
     }
     if file.json {
         let choices: Vec<_> = choices.iter().map(|(kernel, choice)| choice_json(kernel, choice)).collect();
-        return output::print(&format!("{:#}\n", json!({ "kernels": choices })));
+        return output::print_exact(&format!("{:#}\n", json!({ "kernels": choices })));
     }
     let text = |(kernel, choice): &(&String, Choice)| {
         let passed_over = |passed: &PassedOver| format!("  not {}: {}\n", passed.target, passed.reason);
@@ -139,10 +139,10 @@ fn extract(file: &FileArguments, folder: Option<PathBuf>) -> Result<()> {
     let package = Package::open(&file.path)?;
     let folder = folder.unwrap_or_else(|| file.path.file_stem().unwrap_or_default().into());
     let files: Vec<_> = package.extract(&folder)?.iter().map(|path| path.display().to_string()).collect();
-    output::print(&match file.json {
-        true => format!("{:#}\n", json!({ "files": files })),
-        false => files.iter().map(|file| format!("{file}\n")).collect(),
-    })
+    match file.json {
+        true => output::print_exact(&format!("{:#}\n", json!({ "files": files }))),
+        false => output::print(&files.iter().map(|file| format!("{file}\n")).collect::<String>()),
+    }
 }
 
 /// A row for each entry point of each code, and for each fallback.

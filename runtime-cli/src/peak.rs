@@ -11,11 +11,11 @@ use runtime_harness::peak::{self, Effort, Peak, PeakStore};
 use runtime_harness::release::{self, release};
 use serde_json::{Value, json};
 
+use crate::arguments::ShareArguments;
 use crate::eval::{named_or_available, open_device};
 use crate::output;
 use crate::progress::Progress;
 use crate::registry;
-use crate::worker::ShareArguments;
 
 #[derive(Debug, Args)]
 pub(crate) struct PeakArguments {
@@ -66,7 +66,7 @@ pub(crate) fn measure(arguments: &PeakArguments) -> Result<ExitCode> {
     }
     progress.finish();
     if arguments.json {
-        output::print(&document(&all))?;
+        output::print_exact(&document(&all))?;
     }
     let mut measured = all.iter().map(|one| one.peak.is_ok());
     let is_success = if arguments.devices.is_empty() { measured.any(|ok| ok) } else { measured.all(|ok| ok) };
@@ -79,7 +79,7 @@ fn measure_device(device: DeviceUnderTest, effort: Effort, progress: &Progress) 
     };
     let _lock = device.lock(wait);
     let DeviceUnderTest { name, opened, .. } = device;
-    let announce = |what: &str| progress.set_message(format!("{what} of {name}"));
+    let announce = |what: &str| progress.set_message(&format!("{what} of {name}"));
     let peak = opened.and_then(|opened| {
         let peak = peak::measure(&*opened, effort, &mut |what| announce(what));
         match release(opened, "the device", &name, release::DEADLINE) {

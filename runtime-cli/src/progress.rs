@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use runtime_harness::printable::printable;
 
 /// Counts rows. Clones share the bar.
 #[derive(Clone, Debug)]
@@ -29,8 +30,8 @@ impl Progress {
     }
 
     /// Shows the current operation.
-    pub(crate) fn set_message(&self, what: String) {
-        self.0.set_message(what);
+    pub(crate) fn set_message(&self, what: &str) {
+        self.0.set_message(printable(what));
     }
 
     /// Counts a row.
@@ -69,7 +70,7 @@ mod tests {
         let terminal = InMemoryTerm::new(5, 80);
         let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
         let progress = Progress::on(target, 3);
-        progress.set_message("first".to_owned());
+        progress.set_message("first");
         assert!(terminal.contents().starts_with("0/3") && !terminal.contents().contains("left"));
         progress.advance();
         assert!(

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use runtime_core::backend::did_you_mean;
 use runtime_core::evaluate::{Evaluation, Validation};
-use runtime_core::{
-    CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, HostArray, Options, Result, Runtime,
-};
+use runtime_core::{CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, HostArray, Result, Runtime};
 use runtime_harness::crash_context::CrashContext;
 use runtime_harness::job::{BoundKernel, Job, fits};
 use runtime_harness::release::{self, release};
@@ -129,13 +127,12 @@ fn check_saves(spec: &Spec, saves: &[(String, PathBuf)]) -> Result<Vec<(usize, P
 
 /// The device named, or the first available one that accepts the kernel's code.
 fn open(runtime: &Runtime, spec: &Spec, arguments: &RunArguments) -> Result<Arc<dyn CommonRuntime>> {
-    let options = arguments.open.options();
     if let Some(name) = &arguments.device {
-        return runtime.open_with(name, &options);
+        return arguments.open.open(runtime, name);
     }
     let accepts = |info: &&DeviceInfo| {
         let can_load = info.unavailable_reason.is_none() && info.kind != DeviceKind::Embedded;
-        can_load && accepts(runtime, info, spec, &options)
+        can_load && accepts(runtime, info, spec, &arguments.open)
     };
     let devices = runtime.devices();
     let info = devices.iter().find(accepts).ok_or_else(|| {
@@ -147,15 +144,15 @@ fn open(runtime: &Runtime, spec: &Spec, arguments: &RunArguments) -> Result<Arc<
             ),
         )
     })?;
-    runtime.open_with(&info.id.to_string(), &options)
+    arguments.open.open(runtime, &info.id.to_string())
 }
 
 /// Whether a device accepts the code of a spec. What it takes from a package is known once it is open.
-fn accepts(runtime: &Runtime, info: &DeviceInfo, spec: &Spec, options: &Options) -> bool {
+fn accepts(runtime: &Runtime, info: &DeviceInfo, spec: &Spec, open: &OpenArguments) -> bool {
     if !spec.kernel.is_package() {
         return info.accepts(&spec.kernel.format);
     }
-    let device = runtime.open_with(&info.id.to_string(), options);
+    let device = open.open(runtime, &info.id.to_string());
     device.is_ok_and(|device| fits(&*device, &spec.kernel))
 }
 

@@ -97,6 +97,10 @@
 // `OptionSpec::scope`: an option of `open_device`.
 #define RT_SCOPE_DEVICE 1
 
+// `OptionSpec::scope`: an option of `open_device` whose value names code, or where code comes from, that is executed. Programs
+// set it by an unsafe call only. A core that does not know this scope does not know the option. Since minor version 3.
+#define RT_SCOPE_DEVICE_CODE 3
+
 // `OptionSpec::scope`: an option of `load`.
 #define RT_SCOPE_MODULE 2
 

@@ -309,6 +309,7 @@ pub mod graph;
 pub mod lowering;
 mod memory;
 mod model;
+mod panics;
 mod platform;
 mod plugin;
 mod process;

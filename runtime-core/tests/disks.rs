@@ -138,8 +138,8 @@ impl Cached {
 }
 
 fn open_cache(folder: &Path) -> CodeCache {
-    let mut options = CacheOptions::default();
-    options.folder = Some(folder.to_owned());
+    // SAFETY: only this program writes to the folder.
+    let options = unsafe { CacheOptions::default().with_folder(folder) };
     CodeCache::with_options(options)
 }
 

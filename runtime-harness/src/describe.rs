@@ -169,6 +169,7 @@ pub(crate) mod options_json {
 pub fn option_spec(spec: &OptionSpec) -> Value {
     let scope = match spec.scope {
         runtime_core::backend::OptionScope::Device => "device",
+        runtime_core::backend::OptionScope::DeviceCode => "device-code",
         runtime_core::backend::OptionScope::Module => "module",
     };
     json!({

@@ -30,7 +30,22 @@ impl DeviceUnderTest {
     /// Opens the device `name`. If it cannot be opened, every evaluation on it gives a row with the reason.
     #[must_use]
     pub fn open(runtime: &Runtime, name: &str, options: &Options) -> Self {
-        let opened = runtime.open_with(name, options);
+        Self::of(runtime, name, options, runtime.open_with(name, options))
+    }
+
+    /// As [`DeviceUnderTest::open`], also with options that name code.
+    ///
+    /// # Safety
+    /// As for [`Runtime::open_with_code`].
+    #[must_use]
+    #[allow(unsafe_code, reason = "the caller is responsible for the code that options name")]
+    pub unsafe fn open_with_code(runtime: &Runtime, name: &str, options: &Options) -> Self {
+        // SAFETY: guaranteed by the caller.
+        let opened = unsafe { runtime.open_with_code(name, options) };
+        Self::of(runtime, name, options, opened)
+    }
+
+    fn of(runtime: &Runtime, name: &str, options: &Options, opened: Result<Arc<dyn CommonRuntime>>) -> Self {
         match &opened {
             Ok(device) => {
                 let name = device.device_id().to_string();

@@ -45,6 +45,7 @@ pub mod peak;
 mod platform;
 pub mod plot;
 pub mod pool;
+pub mod printable;
 mod random;
 pub mod release;
 pub mod report;

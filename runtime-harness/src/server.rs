@@ -29,8 +29,8 @@ pub fn serve_stdio(options: PoolOptions, watch: impl FnOnce(Stopper)) -> Result<
     let writer = std::thread::Builder::new().name("replies".to_owned()).spawn(move || write_all(&replies));
     let writer = writer.map_err(|error| failed(&error))?;
     let mut input = BufReader::new(io::stdin().lock());
-    while let Some(line) = next_line(&mut input).map_err(|error| failed(&error))? {
-        let error = match Request::parse(&line) {
+    while let Some(request) = next_request(&mut input).map_err(|error| failed(&error))? {
+        let error = match request {
             Ok(request) => {
                 let id = request.id;
                 let submitted = pool.submit(id, request.candidate);
@@ -53,8 +53,8 @@ fn failed(error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("the streams of the protocol: {error}"))
 }
 
-/// The next line; `None` at the end of the input, or if nobody reads the output any more.
-fn next_line(input: &mut BufReader<impl io::Read>) -> io::Result<Option<String>> {
+/// The next request; `None` at the end of the input, or if nobody reads the output any more.
+fn next_request(input: &mut BufReader<impl io::Read>) -> io::Result<Option<Result<Request, Reply>>> {
     let is_buffered = input.buffer().contains(&b'\n');
     if !is_buffered {
         let gone = platform::wait(Some(libc::STDIN_FILENO), Some(OUTPUT), None);
@@ -62,7 +62,7 @@ fn next_line(input: &mut BufReader<impl io::Read>) -> io::Result<Option<String>>
             return Ok(None);
         }
     }
-    protocol::read_line(input)
+    Request::read(input)
 }
 
 fn write_all(replies: &Receiver<Reply>) {

@@ -10,6 +10,30 @@ use crate::text_json;
 /// The most time that is spent on measuring the energy of a call.
 pub const ENERGY_LIMIT: Duration = Duration::from_secs(10);
 
+/// What the numbers among the settings may be, by their names in specs and requests: larger ones would occupy a device for good.
+const BOUNDS: [(&str, f64, f64); 7] = [
+    ("repeat", 1.0, 1e9),
+    ("until_percent", 0.0, 1e3),
+    ("number", 1.0, 1e9),
+    ("min_repeat_ms", 0.0, 3.6e6),
+    ("warmup", 0.0, 1e9),
+    ("cooldown_ms", 0.0, 3.6e6),
+    ("budget_s", 0.0, 86_400.0),
+];
+
+/// Checks a number among the settings.
+///
+/// # Errors
+/// What it must be.
+pub fn check_number(key: &str, value: f64) -> Result<(), String> {
+    match BOUNDS.iter().find(|(name, ..)| *name == key) {
+        Some((_, least, most)) if !(*least..=*most).contains(&value) => {
+            Err(format!("must be a number from {least} to {most}, got {value:?}"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The settings given; `None` stands for the default of the timing loop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -52,6 +76,27 @@ impl Settings {
         completed! {
             repeat until_percent number min_repeat_ms warmup validate clock flush_cache cooldown_ms budget_s counters energy
         }
+    }
+
+    /// Checks the numbers of settings that come from another program.
+    ///
+    /// # Errors
+    /// What one of them must be.
+    #[expect(clippy::cast_precision_loss, reason = "precise enough for a bound")]
+    pub fn check(&self) -> Result<(), String> {
+        let whole = |number: u64| number as f64;
+        let numbers = [
+            ("repeat", self.repeat.map(whole)),
+            ("until_percent", self.until_percent),
+            ("number", self.number.map(whole)),
+            ("min_repeat_ms", self.min_repeat_ms),
+            ("warmup", self.warmup.map(whole)),
+            ("cooldown_ms", self.cooldown_ms),
+            ("budget_s", self.budget_s),
+        ];
+        numbers.into_iter().filter_map(|(key, value)| Some((key, value?))).try_for_each(|(key, value)| {
+            check_number(key, value).map_err(|message| format!("settings.{key} {message}"))
+        })
     }
 
     /// Whether to compare outputs if there is a reference.
@@ -154,9 +199,9 @@ pub struct EffectiveSettings {
     pub energy: bool,
 }
 
-/// Saturates: more seconds than a `Duration` holds amount to no limit.
+/// Saturates: more seconds than a `Duration` holds amount to no limit, fewer than 0 to none.
 fn seconds(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)
 }
 
 fn milliseconds(duration: Duration) -> f64 {
@@ -194,6 +239,41 @@ mod tests {
         let settings = Settings { min_repeat_ms: Some(1.5), budget_s: Some(1e300), ..Settings::default() };
         assert_eq!(settings.timing().min_repeat, Duration::from_micros(1500));
         assert_eq!(settings.timing().budget, Duration::MAX);
+        let negative = Settings { budget_s: Some(-1.0), ..Settings::default() };
+        assert_eq!(negative.timing().budget, Duration::ZERO);
         assert_eq!(Settings::default().timing(), Timing::default());
+    }
+
+    #[test]
+    fn every_number_has_bounds() {
+        assert_eq!(Settings::default().check(), Ok(()));
+        let check = |text: &str| serde_json::from_str::<Settings>(text).unwrap().check();
+        for (key, least, most) in BOUNDS {
+            for inside in [least, most] {
+                assert_eq!(check(&format!("{{\"{key}\": {inside}}}")), Ok(()));
+            }
+            let outside =
+                [most + 1.0, least - 1.0].into_iter().filter(|value| *value >= 0.0 || key.contains('_'));
+            for outside in outside {
+                let error = check(&format!("{{\"{key}\": {outside}}}")).unwrap_err();
+                assert!(error.contains(key) && error.contains("must be a number from"), "{error}");
+            }
+        }
+        // A number that is added must get bounds.
+        let all = serde_json::to_value(Settings {
+            repeat: Some(1),
+            until_percent: Some(1.0),
+            number: Some(1),
+            min_repeat_ms: Some(1.0),
+            warmup: Some(1),
+            cooldown_ms: Some(1.0),
+            budget_s: Some(1.0),
+            ..Settings::default()
+        });
+        let all = all.unwrap();
+        let others = ["validate", "clock", "flush_cache", "counters", "energy"];
+        for (key, _) in all.as_object().unwrap() {
+            assert!(BOUNDS.iter().any(|(name, ..)| name == key) || others.contains(&&**key), "{key}");
+        }
     }
 }

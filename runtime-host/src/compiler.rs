@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use runtime_core::backend::{
-    OUTPUT_BYTES, Output, check_privileges, find_in_path, run_program, trusted_variable,
+    OUTPUT_BYTES, Output, check_privileges, find_in_path, open_regular_file, run_program, trusted_variable,
 };
 use runtime_core::{Error, ErrorKind, Options, Result};
 
@@ -91,7 +91,7 @@ pub(crate) fn is_script(options: &Options) -> bool {
     let (compilers, _) = candidates(options, Architecture::Native);
     let file = compilers.iter().find_map(|compiler| find_in_path(&compiler[0]));
     let mut start = [0; 2];
-    let read = file.and_then(|file| std::fs::File::open(file).ok());
+    let read = file.and_then(|file| open_regular_file(&file).ok());
     read.is_none_or(|mut file| file.read_exact(&mut start).is_err() || start == *b"#!")
 }
 

@@ -13,11 +13,15 @@ use crate::check::{barriers, continuing, cooperative};
 use crate::parse::diagnostics::{failed, path_or_wgsl};
 use crate::parse::limits::{self, Depth};
 use crate::parse::specialise::{Specialisation, as_constants, overrides, values, with_values};
+use crate::parse::tokens::Token;
 use crate::parse::type_parameters::TypeParameters;
 use crate::parse::{
     Parsed, diagnostic, expansion_limits, panic_guard, parse_amended, parse_and_validate, source_edits,
 };
-use crate::parse::{bindings, by_value, directives, half_bitcasts, subgroup_calls, textures};
+use crate::parse::{
+    bindings, by_value, continuing_names, directives, half_bitcasts, half_frexp, rules, subgroup_calls,
+    textures,
+};
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
 use crate::program::{Checks, Dialect, Feature, Program};
@@ -37,7 +41,10 @@ impl Program {
         let (depth, tokens) = limits::check(code, path)?;
         expansion_limits::check(&tokens, code, path)?;
         panic_guard::run("reading the kernel", depth, || {
-            parse_program(code, path, depth, specialisation).map_err(|error| text.own_error(error, path))
+            let program = parse_program(code, path, depth, specialisation);
+            let program = program.map_err(|error| text.own_error(error, path))?;
+            text.check_rules(path)?;
+            Ok(program)
         })
     }
 
@@ -61,6 +68,7 @@ impl Program {
             let (Parsed { mut module, info, made_private }, code) = parse_amended(code, path)
                 .map_err(|texts| text.own_error(diagnostic(&texts, code, path), path))?;
             let code = code.as_ref();
+            text.check_rules(path)?;
             made_private.restore(&mut module, &info, code, path)?;
             let module = with_arguments((module, info), code, path, specialisation)?;
             let program = Self::new(module, code, path, depth)?;
@@ -209,6 +217,9 @@ impl Program {
 
 /// A text after the edits for what naga lacks of WGSL.
 struct Text<'a> {
+    /// As its author wrote it, and its tokens.
+    original: &'a str,
+    tokens: Vec<Token<'a>>,
     /// Still with its textures, for errors in terms of the text that the author wrote.
     plain: Cow<'a, str>,
     /// With tensors in place of its textures, if it has any.
@@ -218,10 +229,14 @@ struct Text<'a> {
 impl<'a> Text<'a> {
     /// Edits a text. The limits are checked again before each step whose time they bound.
     fn of(code: &'a str, path: &str, specialisation: &Specialisation) -> Result<Self> {
-        limits::check(code, path)?;
+        let (_, tokens) = limits::check(code, path)?;
         let mut plain = edited(code, path, specialisation)?;
         if let Cow::Owned(text) = &plain {
             limits::check(text, path)?;
+        }
+        if let Some(text) = without_half_frexp(&plain, path)? {
+            limits::check(&text, path)?;
+            plain = Cow::Owned(text);
         }
         if let Some(text) = with_half_bitcasts(&plain, path)? {
             limits::check(&text, path)?;
@@ -231,7 +246,12 @@ impl<'a> Text<'a> {
             Cow::Borrowed(_) => None,
             Cow::Owned(text) => Some(text),
         };
-        Ok(Self { plain, with_tensors })
+        Ok(Self { original: code, tokens, plain, with_tensors })
+    }
+
+    /// Checks the rules that are about the text, of one that is valid otherwise.
+    fn check_rules(&self, path: &str) -> Result<()> {
+        rules::check_text(&self.tokens, self.original, path)
     }
 
     /// The text that naga parses.
@@ -257,7 +277,21 @@ fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Res
     let code = code.strip_prefix('\u{feff}').unwrap_or(code);
     let code = source_edits::with_elements(code, path, &specialisation.named_elements())?;
     let code = then(code, directives::without_needless);
+    let code = then(code, continuing_names::without_repeated);
     Ok(then(code, subgroup_calls::with_known_calls))
+}
+
+/// The text without calls of `frexp` with `f16`, if it has any.
+fn without_half_frexp(code: &str, path: &str) -> Result<Option<String>> {
+    if !half_frexp::may_be_in(code) {
+        return Ok(None);
+    }
+    let (depth, tokens) = limits::check(code, path)?;
+    expansion_limits::check(&tokens, code, path)?;
+    panic_guard::run("reading the kernel", depth, || match half_frexp::without_calls(code) {
+        Cow::Owned(text) => Ok(Some(text)),
+        Cow::Borrowed(_) => Ok(None),
+    })
 }
 
 /// The text without bit casts of `f16`, if it has any.

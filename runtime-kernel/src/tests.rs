@@ -26,7 +26,7 @@ pub(crate) fn programs() -> Vec<(String, Program)> {
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
             // Files of specification tests hold many programs, each complete and preceded by a line with its name.
             let parts: Vec<_> = match code.contains("//# ") {
-                true => code.split("//# ").map(|part| format!("// {part}")).collect(),
+                true => code.split("//# ").map(part).collect(),
                 false => vec![code],
             };
             let parts = parts.iter().filter(|part| part.contains("@compute"));
@@ -37,4 +37,10 @@ pub(crate) fn programs() -> Vec<(String, Program)> {
     programs.sort_by(|(a, _), (b, _)| a.cmp(b));
     assert!(programs.len() > 150, "{}", programs.len());
     programs
+}
+
+/// A program of such a file, with the directive that it needs.
+fn part(text: &str) -> String {
+    let enables = if text.contains("//= needs subgroups") { "enable subgroups; " } else { "" };
+    format!("{enables}// {text}")
 }

@@ -32,7 +32,7 @@ const TENSOR: &str = "tensor";
 
 /// The options of devices that run whole programs.
 pub(crate) fn options() -> Vec<OptionSpec> {
-    vec![OptionSpec::device(
+    vec![OptionSpec::device_code(
         "command",
         "",
         "The command that runs a whole program, split at spaces, run without a shell. {program} is its file, {args} its arguments, \

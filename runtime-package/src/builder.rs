@@ -2,12 +2,11 @@
 
 #![allow(unsafe_code, reason = "names native code that is compiled, not run")]
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use runtime_core::backend::{OptionSpec, did_you_mean};
+use runtime_core::backend::{OptionSpec, did_you_mean, open_regular_file};
 use runtime_core::cache::AtomicFile;
 use runtime_core::code::Compiled;
 use runtime_core::{CodeFormat, Error, ErrorKind, ModuleSource, Options, Result, Runtime};
@@ -73,7 +72,7 @@ impl KernelFile {
 
     fn read(&self) -> Result<Vec<u8>> {
         let mut code = Vec::new();
-        let mut read = || File::open(&self.path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut code);
+        let mut read = || open_regular_file(&self.path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut code);
         read().map_err(|error| {
             let message = format!("cannot read {}: {error}", self.path.display());
             Error::new(ErrorKind::Io, message).with_source(error)

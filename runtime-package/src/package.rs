@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::fs::File;
 use std::io::{BufReader, Cursor};
 use std::path::Path;
 
-use runtime_core::backend::did_you_mean;
+use runtime_core::backend::{did_you_mean, open_regular_file};
 use runtime_core::{CodeFormat, Error, ErrorKind, Result};
 use sha2::{Digest, Sha256};
 
@@ -38,11 +37,7 @@ impl Package {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let open = || match path.is_dir() {
-            true => Err(std::io::ErrorKind::IsADirectory.into()),
-            false => File::open(path),
-        };
-        let file = open().map_err(|error| {
+        let file = open_regular_file(path).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot read {name}: {error}")).with_source(error)
         })?;
         Self::read(Box::new(BufReader::new(file)), name)

@@ -7,6 +7,10 @@ use serde_json::Value;
 
 use crate::process::{Failure, Outcome, output};
 
+/// Builds all that tests run: not the benchmarks. With the libraries, since a test program does not build those of another package.
+pub(crate) const WORKSPACE: [&str; 7] =
+    ["build", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--examples"];
+
 /// An executable that cargo has built.
 pub(crate) struct Executable {
     pub(crate) path: PathBuf,

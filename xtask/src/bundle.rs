@@ -79,13 +79,16 @@ pub(crate) fn write_bundle(arguments: &[String]) -> Outcome {
 
 /// The files of the bundle, apart from the benchmarks.
 fn files(workspace: &Workspace, backends: &[Target], directory: &Path) -> Outcome<Vec<PlacedFile>> {
+    let built = workspace.built(Profile::Release);
     let mut files: Vec<_> =
-        PROGRAMS.iter().map(|(program, _)| install::program(workspace, program, directory)).collect();
-    files.extend(install::backends(workspace, backends, directory));
+        PROGRAMS.iter().map(|(program, _)| install::program(&built, program, directory)).collect();
+    files.extend(install::backends(&built, backends, directory));
     files.extend(placed_file::folder(&workspace.root.join("kernels"), &directory.join("kernels"))?);
     let library = library_file(INTEROP);
-    let interop = workspace.built(Profile::Release).join(&library);
-    files.push(PlacedFile::new(Content::Library(interop), directory.join(INTEROP).join(&library)));
+    files.push(PlacedFile::new(
+        Content::Library(built.join(&library)),
+        directory.join(INTEROP).join(&library),
+    ));
     let python = workspace.root.join("tests/interop/python");
     files.extend(placed_file::folder(&python, &directory.join(INTEROP))?);
     Ok(files)

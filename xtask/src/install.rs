@@ -1,8 +1,9 @@
-//! `cargo xtask install [PREFIX]`: the command, the backends, the C header and a pkg-config file.
+//! `cargo xtask install [PREFIX] [--debug]`: the command, the backends, the C header and a pkg-config file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::built;
 use crate::placed_file::{Content, PlacedFile, check_writable, write_all};
 use crate::process::{Failure, Outcome, output, run};
 use crate::workspace::{Profile, Target, Workspace};
@@ -14,8 +15,32 @@ const USER_PREFIX: &str = ".local";
 /// Other prefixes whose backends every program finds.
 const SYSTEM_PREFIXES: &[&str] = &["/usr/local", "/usr"];
 
-/// Installs below `prefix`, by default `$HOME/.local`, and prints what was written.
-pub(crate) fn install(prefix: Option<&str>) -> Outcome {
+/// Installs what the tests have built, as `cargo install` does.
+const DEBUG: &str = "--debug";
+
+/// The profile that the arguments of a task choose, and the others.
+///
+/// # Errors
+/// For any other option, with the usage of the task.
+pub(crate) fn profile<'a>(arguments: &'a [String], usage: &str) -> Outcome<(Profile, Vec<&'a str>)> {
+    let (options, others): (Vec<&str>, Vec<&str>) =
+        arguments.iter().map(String::as_str).partition(|argument| argument.starts_with('-'));
+    match *options {
+        [] => Ok((Profile::Release, others)),
+        [DEBUG] => Ok((Profile::Debug, others)),
+        _ => Err(Failure::new(format!("unknown option: {usage}"))),
+    }
+}
+
+/// Installs below a prefix, by default `$HOME/.local`, and prints what was written.
+pub(crate) fn install(arguments: &[String]) -> Outcome {
+    const USAGE: &str = "cargo xtask install [PREFIX] [--debug]";
+    let (profile, arguments) = profile(arguments, USAGE)?;
+    let prefix = match *arguments {
+        [] => None,
+        [prefix] => Some(prefix),
+        _ => return Err(Failure::new(format!("`install` takes one prefix to install below: {USAGE}"))),
+    };
     let user_prefix = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(USER_PREFIX));
     let prefix = match (prefix, &user_prefix) {
         (Some(prefix), _) => std::path::absolute(prefix)?,
@@ -23,10 +48,10 @@ pub(crate) fn install(prefix: Option<&str>) -> Outcome {
         _ => return Err(Failure::new("HOME is not set; name a prefix: cargo xtask install PREFIX")),
     };
     let workspace = Workspace::read()?;
-    let files = files(&workspace, &prefix);
+    let files = files(&workspace, profile, &prefix);
     // Before the build, which takes minutes.
     check_places(&files)?;
-    build(&workspace, Profile::Release, &workspace.device_backends())?;
+    build(&workspace, profile, &workspace.device_backends())?;
     write_all(&files)?;
     check_finds_backends(&prefix, &workspace.device_backends())?;
     for file in &files {
@@ -51,9 +76,10 @@ fn hint(prefix: &Path) -> String {
 }
 
 /// Everything that an installation below `prefix` consists of.
-pub(crate) fn files(workspace: &Workspace, prefix: &Path) -> Vec<PlacedFile> {
-    let mut files = vec![program(workspace, "runtime", prefix)];
-    files.extend(backends(workspace, &workspace.device_backends(), prefix));
+pub(crate) fn files(workspace: &Workspace, profile: Profile, prefix: &Path) -> Vec<PlacedFile> {
+    let built = workspace.built(profile);
+    let mut files = vec![program(&built, "runtime", prefix)];
+    files.extend(backends(&built, &workspace.device_backends(), prefix));
     let header = workspace.root.join("runtime-core/include/runtime.h");
     files.push(PlacedFile::new(Content::Copy(header), prefix.join("include/runtime.h")));
     let description = Content::Text(pkg_config(&workspace.version));
@@ -61,15 +87,13 @@ pub(crate) fn files(workspace: &Workspace, prefix: &Path) -> Vec<PlacedFile> {
     files
 }
 
-/// An executable of the release build, in `bin`.
-pub(crate) fn program(workspace: &Workspace, name: &str, prefix: &Path) -> PlacedFile {
-    let built = workspace.built(Profile::Release).join(name);
-    PlacedFile::new(Content::Program(built), prefix.join("bin").join(name))
+/// An executable in the folder `built`, for `bin`.
+pub(crate) fn program(built: &Path, name: &str, prefix: &Path) -> PlacedFile {
+    PlacedFile::new(Content::Program(built.join(name)), prefix.join("bin").join(name))
 }
 
-/// Backend libraries of the release build.
-pub(crate) fn backends(workspace: &Workspace, backends: &[Target], prefix: &Path) -> Vec<PlacedFile> {
-    let built = workspace.built(Profile::Release);
+/// Backend libraries in the folder `built`.
+pub(crate) fn backends(built: &Path, backends: &[Target], prefix: &Path) -> Vec<PlacedFile> {
     let place = |library: String| {
         PlacedFile::new(Content::Library(built.join(&library)), prefix.join(BACKENDS).join(&library))
     };
@@ -78,6 +102,10 @@ pub(crate) fn backends(workspace: &Workspace, backends: &[Target], prefix: &Path
 
 /// Builds the command and backends.
 pub(crate) fn build(workspace: &Workspace, profile: Profile, backends: &[Target]) -> Outcome {
+    if profile == Profile::Debug {
+        // With the same features as the tests', so that nothing is compiled again.
+        return run(&mut workspace.cargo(&built::WORKSPACE));
+    }
     let mut build =
         workspace.cargo(&["build", "--profile", profile.name(), "--quiet", "--package", "runtime-cli"]);
     for backend in backends {

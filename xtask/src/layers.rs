@@ -23,7 +23,7 @@ struct Crate {
 const CRATES: &[Crate] = &[
     Crate {
         name: "runtime-core",
-        order: "abi error platform process atomic_file model cache plugin timeline memory tensor code queue graph fusion \
+        order: "abi error panics platform process atomic_file model cache plugin timeline memory tensor code queue graph fusion \
                 evaluate device dispatch backend runtime",
         circles: &[
             ("code::kernel code::module", "a module has kernels, which keep it loaded"),
@@ -49,7 +49,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "runtime-harness",
-        order: "platform random text_file traces describe crash_context release settings spec job chain row report noise compare \
+        order: "platform random printable text_file traces describe crash_context release settings spec job chain row report noise compare \
                 candidate device_lock device board evaluate interleave evaluate_chain worker pool tune server",
         circles: &[],
     },

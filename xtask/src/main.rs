@@ -17,11 +17,13 @@ mod install;
 mod layers;
 mod lint;
 mod markdown;
-mod optional;
+mod named_code;
+mod other_targets;
 mod placed_file;
 mod process;
 mod programs;
 mod requirements;
+mod spelling;
 mod stray_files;
 mod test;
 mod tokens;
@@ -39,17 +41,19 @@ Tasks of this repository, run as `cargo xtask TASK`:
   eval SPEC… ARG… [--all-backends]
                    build the command and the backends whose driver is installed, optimised where kernels run, then
                    `runtime eval SPEC… ARG…`
-  install [PREFIX] build the command and the backends in release and install them with the C header below PREFIX
-                   (default: $HOME/.local)
-  package          a Debian package with the same contents
+  install [PREFIX] [--debug]
+                   build the command and the backends in release and install them with the C header below PREFIX
+                   (default: $HOME/.local); --debug takes what `test` builds, which is slow code
+  package [--debug]
+                   a Debian package with the same contents
   bundle DIR [--wgpu] [--null]
                    write a relocatable, stripped tree of the command, the backends and the benchmarks; --wgpu adds the
                    comparison with wgpu to the Vulkan benchmark, which takes a while to build; --null adds the null
                    backend, for the conformance suite
-  lint [WORD…]     all checks, or those whose name contains a word: rustfmt, clippy, rustdoc, cargo-deny, the
-                   C header, the fuzz targets, the length of files, imports between modules, files that nothing reads,
-                   paths in ARCHITECTURE.md, dependencies, Markdown; where they are installed, spelling (`typos`) and
-                   the other targets of deny.toml
+  lint [WORD…]     all checks, or those whose name contains a word: rustfmt, clippy, rustdoc, the C header,
+                   the fuzz targets, the length of files, imports between modules, files that nothing reads, paths in
+                   ARCHITECTURE.md, dependencies, Markdown; where they are installed, spelling (`typos`), licences
+                   (`cargo-deny`) and the other targets of deny.toml
   lines            lines of code of each product crate, without blank lines, comments and tests
   header           regenerate runtime-core/include/runtime.h
   miri             core and the null backend under Miri: undefined behaviour, leaks
@@ -101,18 +105,14 @@ fn run_task(arguments: &[String]) -> Outcome {
         ("fuzz", arguments) => harden::fuzz(arguments),
         ("faults", backends) => harden::faults(backends),
         ("mutants", arguments) => harden::mutants(arguments),
-        ("install", []) => install::install(None),
-        ("install", [prefix]) if !prefix.starts_with('-') => install::install(Some(prefix)),
-        ("install", _) => {
-            Err(Failure::new("`install` takes the prefix to install below: cargo xtask install [PREFIX]"))
-        }
-        ("package", []) => debian_package::write_package(),
+        ("install", arguments) => install::install(arguments),
+        ("package", arguments) => debian_package::write_package(arguments),
         ("bundle", arguments) => bundle::write_bundle(arguments),
         ("eval", []) => {
             Err(Failure::new("`eval` takes at least one specification: cargo xtask eval kernels/matmul.toml"))
         }
         ("eval", arguments) => eval::run_eval(arguments),
-        ("lines" | "header" | "package" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
+        ("lines" | "header" | "miri" | "valgrind" | "tsan", [extra, ..]) => {
             Err(Failure::new(format!("`{task}` takes no arguments, got `{extra}`")))
         }
         _ => Err(Failure::new(format!("unknown task `{task}`\n\n{HELP}"))),

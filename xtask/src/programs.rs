@@ -1,7 +1,8 @@
-//! `cargo xtask lint`: product crates start programs in one place, `runtime-core/src/platform/program`.
+//! `cargo xtask lint`: product crates start programs in one place, `runtime-core/src/platform/program`, and catch panics in one,
+//! `runtime-core/src/panics.rs`.
 //!
-//! `clippy.toml` lists what starts a program. Clippy looks for it only where a crate asks for that, so that tests and tasks can
-//! start what they like; every product crate must ask.
+//! `clippy.toml` lists what does either. Clippy looks for it only where a crate asks for that, so that tests and tasks can do
+//! what they like; every product crate must ask.
 
 use std::fs;
 
@@ -31,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_product_crate_looks_for_programs() {
+    fn every_product_crate_asks() {
         check(&Workspace::read().unwrap()).unwrap();
     }
 }

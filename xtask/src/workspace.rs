@@ -46,7 +46,7 @@ pub(crate) struct Target {
 }
 
 /// A cargo profile.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
     Debug,
     Quick,

@@ -1,15 +1,22 @@
 //! Arguments that several commands have.
 
+mod pool;
 mod timing;
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
-use runtime_core::{DType, Error, OptionValue, Options, Result};
+use runtime_core::{CommonRuntime, DType, Error, OptionValue, Options, Result, Runtime};
 use runtime_harness::Overrides;
 use runtime_harness::spec::Number;
 
+pub(crate) use pool::{PoolArguments, ShareArguments, this_program};
 pub(crate) use timing::SettingsArguments;
+
+/// Longer limits are as good as none.
+const MAX_SECONDS: f64 = 2_592_000.0;
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
@@ -44,6 +51,16 @@ impl OpenArguments {
             options.push(key, value.clone());
         }
         options
+    }
+
+    /// Opens a device with the options.
+    ///
+    /// # Errors
+    /// As [`Runtime::open_with`].
+    #[allow(unsafe_code, reason = "options of the command line may name code")]
+    pub(crate) fn open(&self, runtime: &Runtime, device: &str) -> Result<Arc<dyn CommonRuntime>> {
+        // SAFETY: the user of the command line is responsible for what its options name.
+        unsafe { runtime.open_with_code(device, &self.options()) }
     }
 }
 
@@ -81,6 +98,14 @@ pub(crate) fn parse_real(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Parses a time limit in seconds, of at most 30 days.
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    match parse_real(text)? {
+        seconds if seconds <= MAX_SECONDS => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("expected at most {MAX_SECONDS} seconds, which are 30 days")),
+    }
+}
+
 /// Parses `KEY=VALUE`. A value that is not a boolean, an integer or a number is text.
 pub(crate) fn parse_option(text: &str) -> Result<(String, OptionValue), String> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected KEY=VALUE")?;
@@ -107,6 +132,15 @@ fn parse_override(text: &str) -> Result<(String, Number), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_limits_are_bounded() {
+        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_seconds("2592000"), Ok(Duration::from_secs(2_592_000)));
+        for text in ["2592001", "1e308", "inf", "nan", "-1", "x"] {
+            assert!(parse_seconds(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn option_values_are_typed() {

@@ -3,6 +3,7 @@
 use clap::Args;
 use runtime_core::evaluate::{ClockChoice, FlushCache};
 use runtime_harness::Settings;
+use runtime_harness::settings::check_number;
 
 use super::parse_real;
 
@@ -11,19 +12,19 @@ use super::parse_real;
 #[command(next_help_heading = "Timing")]
 pub(crate) struct SettingsArguments {
     /// Number of samples
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = count("repeat"))]
     repeat: Option<u64>,
     /// Go on until the median's interval is at most this far from it, e.g. `1%`, or the budget is spent
     #[arg(long, allow_hyphen_values = true, value_name = "PERCENT", value_parser = parse_until)]
     until: Option<f64>,
     /// Calls per sample [default: as many as fill --min-repeat-ms]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = count("number"))]
     number: Option<u64>,
     /// Minimum duration of a sample
-    #[arg(long, value_name = "MS", value_parser = parse_real)]
+    #[arg(long, value_name = "MS", value_parser = real("min_repeat_ms"))]
     min_repeat_ms: Option<f64>,
     /// Calls before the first sample; 0 measures a cold start
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count("warmup"))]
     warmup: Option<u64>,
     /// Do not compare with the reference
     #[arg(long)]
@@ -38,10 +39,10 @@ pub(crate) struct SettingsArguments {
     #[arg(long, conflicts_with = "flush_cache")]
     cold: bool,
     /// Pause between samples
-    #[arg(long, value_name = "MS", value_parser = parse_real)]
+    #[arg(long, value_name = "MS", value_parser = real("cooldown_ms"))]
     cooldown_ms: Option<f64>,
     /// Time limit for one kernel on one device
-    #[arg(long, visible_alias = "budget", value_name = "SECONDS", value_parser = parse_real)]
+    #[arg(long, visible_alias = "budget", value_name = "SECONDS", value_parser = real("budget_s"))]
     budget_s: Option<f64>,
     /// Counters to read in a run of their own, after the timing; `runtime counters` lists them. On the host they include
     /// processes that the kernel starts
@@ -72,6 +73,22 @@ impl SettingsArguments {
     }
 }
 
+/// A parser of numbers that the setting may be.
+fn real(key: &'static str) -> impl Fn(&str) -> Result<f64, String> + Clone {
+    move |text| {
+        let value = parse_real(text)?;
+        check_number(key, value).map(|()| value)
+    }
+}
+
+/// As [`real`], of whole numbers.
+fn count(key: &'static str) -> impl Fn(&str) -> Result<u64, String> + Clone {
+    move |text| {
+        let value = text.parse().map_err(|_| "expected a whole number")?;
+        real(key)(text).map(|_| value)
+    }
+}
+
 fn parse_counter(text: &str) -> Result<String, String> {
     if text.is_empty() { Err("expected the name of a counter".to_owned()) } else { Ok(text.to_owned()) }
 }
@@ -92,7 +109,8 @@ fn whole_names(parts: &[String]) -> Vec<String> {
 fn parse_until(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.trim_end().parse::<f64>().ok());
     let percent = number.filter(|percent| *percent >= 0.001 && percent.is_finite());
-    percent.ok_or_else(|| "expected a percentage of at least 0.001%, e.g. `1%`".to_owned())
+    let percent = percent.ok_or("expected a percentage of at least 0.001%, e.g. `1%`")?;
+    check_number("until_percent", percent).map(|()| percent)
 }
 
 #[cfg(test)]
@@ -122,7 +140,19 @@ mod tests {
             let error = parse(&["runtime", "eval", "a.toml", "--until", until]).unwrap_err();
             assert!(error.contains("1%"), "{until}: {error}");
         }
-        assert!(parse(&["runtime", "eval", "a.toml", "--repeat", "0"]).is_err());
+        for wrong in [
+            ["--repeat", "0"],
+            ["--repeat", "1.5"],
+            ["--number", "1000000001"],
+            ["--warmup", "18446744073709551615"],
+            ["--until", "1001%"],
+            ["--min-repeat-ms", "1e308"],
+            ["--cooldown-ms", "1e308"],
+            ["--budget", "1e308"],
+        ] {
+            let error = parse(&["runtime", "eval", "a.toml", wrong[0], wrong[1]]).unwrap_err();
+            assert!(error.contains("a number from") || error.contains("whole number"), "{wrong:?}: {error}");
+        }
         assert!(
             parse(&["runtime", "eval", "a.toml", "--clock", "sundial"]).unwrap_err().contains("host_wall")
         );

@@ -66,10 +66,10 @@ pub(crate) fn run(arguments: &CacheArguments) -> Result<ExitCode> {
     match &arguments.action {
         CacheAction::List(list) => {
             let entries = cache.list()?;
-            output::print(&match list.json {
-                true => json::list(&cache, &entries),
-                false => text::list(&entries, terminal_width()),
-            })?;
+            match list.json {
+                true => output::print_exact(&json::list(&cache, &entries))?,
+                false => output::print(&text::list(&entries, terminal_width()))?,
+            }
         }
         CacheAction::Verify => {
             let report = cache.verify()?;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use runtime_harness::Status;
 use runtime_harness::compare::{Comparison, Difference, ReportComparison, Side, Verdict};
-use runtime_harness::row::printable;
+use runtime_harness::printable::printable;
 
 use crate::report::{count, duration, significant};
 use crate::table::Table;

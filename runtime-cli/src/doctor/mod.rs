@@ -13,6 +13,7 @@ use runtime_core::backend::{
 };
 use runtime_core::cache::{CodeCache, LoadTotals, StageTotals};
 use runtime_core::{ErrorKind, Result, abi};
+use runtime_harness::printable::printable_lines;
 
 use crate::arguments::DoctorArguments;
 use crate::output;
@@ -61,14 +62,10 @@ fn section(title: &str, lines: &[String]) -> Result<()> {
 
 /// A title and its indented lines, without what a terminal would obey: they may come from a driver.
 fn section_text(title: &str, lines: &[String]) -> String {
-    let is_obeyed = |character: char| {
-        let is_direction = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        is_direction || character.is_control() && character != '\t'
-    };
     let lines: String = lines
         .iter()
         .flat_map(|line| line.lines())
-        .map(|line| format!("  {}\n", line.replace(is_obeyed, "\u{fffd}")))
+        .map(|line| format!("  {}\n", printable_lines(line)))
         .collect();
     format!("{title}\n{}", if lines.is_empty() { "  nothing\n" } else { &lines })
 }

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use runtime_core::{Error, Result};
 
-use crate::arguments::{OpenArguments, OverrideArguments, SettingsArguments};
+use crate::arguments::{OpenArguments, OverrideArguments, PoolArguments, SettingsArguments};
 use crate::compare::ThresholdArgument;
 use crate::report::ReportFiles;
-use crate::worker::PoolArguments;
 
 #[derive(Debug, Args)]
 pub(crate) struct EvalArguments {

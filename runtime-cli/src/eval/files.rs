@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use runtime_core::Result;
 use runtime_harness::{Report, Spec, describe};
 
-use super::{Baseline, EvalArguments};
+use super::{Baseline, EvalArguments, Resumed};
 use crate::output::Destination;
 use crate::output_paths;
 use crate::report::{Columns, Format, Sink};
@@ -19,12 +19,17 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn open(arguments: &EvalArguments, specs: &[Spec]) -> Result<Self> {
+    /// Reads what an interrupted run has written, then opens all outputs.
+    ///
+    /// # Errors
+    /// Those of [`Resumed::read`] and of the outputs.
+    pub(super) fn open(arguments: &EvalArguments, specs: &[Spec]) -> Result<(Self, Resumed)> {
         let json = output_paths::given([("--json", &arguments.json), ("--resume", &arguments.resume)]);
         let mut inputs: Vec<PathBuf> = specs.iter().flat_map(Spec::files).collect();
         inputs.extend(arguments.baseline.clone());
         output_paths::check_against(&[&json[..], &arguments.files.outputs()].concat(), &inputs)?;
         let options = arguments.open.options();
+        let resumed = Resumed::read(arguments.resume.as_deref(), &options)?;
         let report = Report { device_options: describe::options(&options), ..Report::new() };
         let mut sinks = Vec::new();
         for (_, path) in json {
@@ -35,7 +40,7 @@ impl Files {
         let baseline = arguments.baseline.as_deref();
         let baseline =
             baseline.map(|path| Baseline::read(path, &arguments.threshold, shows_table)).transpose()?;
-        Ok(Self { baseline, sinks, shows_table })
+        Ok((Self { baseline, sinks, shows_table }, resumed))
     }
 
     /// The requested files, and a table unless one of them is standard output.

@@ -93,14 +93,14 @@ impl Evaluator<'_> {
     pub(super) fn prepare(&self, spec: Spec, settings: &Settings, devices: &[DeviceUnderTest]) -> Job {
         let mut job = Job::new(spec);
         if settings.validates() && devices.iter().any(|device| device.accepts(&job.spec)) {
-            self.run.announce(format!("reference of {}", job.spec.name));
+            self.run.announce(&format!("reference of {}", job.spec.name));
             job.find_expected(self.runtime);
         }
         job
     }
 
     fn measure(&self, job: &Job, device: &mut DeviceUnderTest, settings: &Settings) -> Row {
-        self.run.announce(format!("{} on {}", job.spec.name, device.name));
+        self.run.announce(&format!("{} on {}", job.spec.name, device.name));
         let mut progress = |phase, operation: &str| self.note_wait(phase, operation);
         row(evaluate_with(job, device, settings, &mut progress))
     }

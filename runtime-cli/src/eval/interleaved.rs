@@ -28,7 +28,7 @@ impl Evaluator<'_> {
             .map(|(contender, _)| contender.clone())
             .collect();
         let mut announce = |phase, what: &str| {
-            self.run.announce(what.to_owned());
+            self.run.announce(what);
             self.note_wait(phase, what);
         };
         let mut measured = evaluate_interleaved(&contenders, devices, &mut announce).into_iter().map(row);

@@ -49,7 +49,7 @@ impl<'a> Evaluator<'a> {
             let is_wanted = match self.known(spec, device) {
                 Some(row) => self.run.add(row)?,
                 None => {
-                    self.run.announce(format!("{} on {device}", spec.name));
+                    self.run.announce(&format!("{} on {device}", spec.name));
                     pool.submit(0, self.candidate(spec, device))?;
                     self.run.add(&self.run.next_row(&self.replies)?)?
                 }
@@ -80,7 +80,7 @@ impl<'a> Evaluator<'a> {
             pool.submit(0, self.candidate(spec, device))?;
         }
         for left in (1..=new.len()).rev() {
-            self.run.announce(format!("{} in flight", left.min(self.arguments.pool.workers())));
+            self.run.announce(&format!("{} in flight", left.min(self.arguments.pool.workers())));
             if !self.run.add(&self.run.next_row(&self.replies)?)? {
                 return Ok(());
             }

@@ -8,9 +8,9 @@ mod interleaved;
 mod isolated;
 mod listed_devices;
 mod open_devices;
+mod peak_shares;
 mod resumed;
 mod run;
-mod shares;
 
 use std::process::ExitCode;
 
@@ -22,17 +22,16 @@ use baseline::Baseline;
 use files::Files;
 pub(crate) use listed_devices::named_or_available;
 pub(crate) use open_devices::open_device;
+use peak_shares::Shares;
 use resumed::Resumed;
 pub(crate) use run::Run;
-use shares::Shares;
 
 pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
     arguments.check()?;
     let overrides = arguments.overrides.overrides()?;
     let specs = arguments.specs.iter().map(|path| Spec::load_sweep(path, &overrides));
     let specs: Vec<Spec> = specs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-    let files = Files::open(arguments, &specs)?;
-    let resumed = Resumed::read(arguments.resume.as_deref(), &arguments.open.options())?;
+    let (files, resumed) = Files::open(arguments, &specs)?;
     match arguments.isolate {
         true => isolated::evaluate(arguments, &specs, files, &resumed),
         false => in_process::evaluate(arguments, specs, files, &resumed),

@@ -29,7 +29,7 @@ fn open_all(
 ) -> Result<Vec<DeviceUnderTest>> {
     let mut opened = Vec::new();
     for of_backend in names.chunk_by(|one, other| target(one) == target(other)) {
-        progress.set_message(format!("opening {}", of_backend.join(", ")));
+        progress.set_message(&format!("opening {}", of_backend.join(", ")));
         let devices = match of_backend {
             [name] => vec![open_device(runtime, name, options)],
             several => thread::scope(|scope| {
@@ -58,8 +58,10 @@ fn target(name: &str) -> &str {
 ///
 /// # Errors
 /// `NotFound` or `InvalidArgument` for a wrong name.
+#[allow(unsafe_code, reason = "options of the command line may name code")]
 pub(crate) fn open_device(runtime: &Runtime, name: &str, options: &Options) -> Result<DeviceUnderTest> {
-    let device = DeviceUnderTest::open(runtime, name, options);
+    // SAFETY: the options are those of the command line, whose user is responsible for what they name.
+    let device = unsafe { DeviceUnderTest::open_with_code(runtime, name, options) };
     match &device.opened {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument) => {
             Err(error.clone().in_operation(&format!("--device {name}")))

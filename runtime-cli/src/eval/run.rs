@@ -49,7 +49,7 @@ impl Run {
     }
 
     /// Shows what is running.
-    pub(crate) fn announce(&self, what: String) {
+    pub(crate) fn announce(&self, what: &str) {
         self.progress.set_message(what);
     }
 

@@ -51,10 +51,10 @@ pub(super) fn emit(chain: &Chain, keep: bool, format: Emit) -> Result<ExitCode> 
     }
     for code in &codes {
         match target {
-            None => output::print(&format!("{}\n", code.text))?,
+            None => output::print_exact(&format!("{}\n", code.text))?,
             Some(target) => {
                 let program = Program::parse(&code.text, "fused.wgsl", &Specialisation::default())?;
-                output::print(&lower_to(&program, target, Checks::Bounded)?)?;
+                output::print_exact(&lower_to(&program, target, Checks::Bounded)?)?;
             }
         }
     }

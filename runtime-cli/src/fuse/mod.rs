@@ -12,12 +12,11 @@ use runtime_harness::chain::{Chain, ChainRequest, LinkRequest};
 use runtime_harness::spec::Spec;
 use runtime_harness::{Candidate, Overrides};
 
-use crate::arguments::{OpenArguments, OverrideArguments, SettingsArguments};
+use crate::arguments::{OpenArguments, OverrideArguments, PoolArguments, SettingsArguments};
 use crate::eval::{Run, named_or_available};
 use crate::output::Destination;
 use crate::output_paths;
 use crate::report::{Format, Sink};
-use crate::worker::PoolArguments;
 use emit::Emit;
 
 #[derive(Debug, Args)]
@@ -94,7 +93,7 @@ impl FuseArguments {
         let (sender, replies) = mpsc::channel();
         let mut pool = self.pool.pool((&devices, &self.open.options()), sender)?;
         for device in devices {
-            run.announce(format!("{} on {device}", chain.name()));
+            run.announce(&format!("{} on {device}", chain.name()));
             pool.submit(0, self.candidate(device, overrides)?)?;
             if !run.add(&run.next_row(&replies)?)? {
                 break;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use runtime_core::Result;
 use runtime_harness::Peak;
 use runtime_harness::peak::{Direction, Figure, HostMemory, MemoryLevel};
-use runtime_harness::row::printable;
+use runtime_harness::printable::printable;
 
 use crate::report::{duration, significant, uncertainty};
 

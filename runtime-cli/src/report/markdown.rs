@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use runtime_harness::Row;
+use runtime_harness::printable::is_obeyed;
 
 use super::headline;
 use super::table::{HEADER, cells, note};
@@ -48,7 +49,7 @@ pub(crate) fn escaped(text: &str) -> String {
         if matches!(c, '|' | '*' | '_' | '`' | '<' | '[' | '\\') {
             escaped.push('\\');
         }
-        escaped.push(if c.is_control() { ' ' } else { c });
+        escaped.push(if is_obeyed(c) { ' ' } else { c });
     }
     escaped
 }

@@ -5,6 +5,7 @@ use std::io;
 use runtime_core::{Options, Result};
 use runtime_harness::page::page;
 use runtime_harness::peak::PeakStore;
+use runtime_harness::printable::printable_lines;
 use runtime_harness::report::{csv, json};
 use runtime_harness::{Report, Row, Status, describe, plot};
 
@@ -136,18 +137,18 @@ impl Format {
 
     fn row(&mut self, row: &Row, is_first: bool) -> Result<String> {
         match self {
-            Self::Table(columns) => Ok(columns.row(row)),
+            Self::Table(columns) => Ok(printable_lines(&columns.row(row))),
             Self::Json(_) => json::row(row, is_first),
             Self::Csv => csv::line(row),
             Self::Markdown(notes) => Ok(notes.row(row)),
-            Self::Chains => Ok(chain::text(row, is_first)),
+            Self::Chains => Ok(printable_lines(&chain::text(row, is_first))),
             Self::Plot(_) | Self::Page(_) => Ok(String::new()),
         }
     }
 
     fn tail(&self, complete: bool) -> String {
         match self {
-            Self::Table(columns) => columns.notes(),
+            Self::Table(columns) => printable_lines(&columns.notes()),
             Self::Json(_) => json::tail(complete),
             Self::Csv | Self::Chains => String::new(),
             Self::Markdown(notes) => notes.text(),

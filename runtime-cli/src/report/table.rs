@@ -5,6 +5,7 @@ use std::fmt::Write;
 use console::measure_text_width;
 use runtime_core::evaluate::{Measurement, Validation};
 use runtime_harness::number_format::{count, duration, median, significant};
+use runtime_harness::printable::printable;
 use runtime_harness::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline, headline};
 use runtime_harness::{Row, Status};
 
@@ -92,7 +93,7 @@ impl Columns {
 
 /// The cells of a row; without figures if nothing was timed.
 pub(super) fn cells(row: &Row) -> Vec<String> {
-    let mut cells = vec![row.kernel.name.clone(), row.device.clone()];
+    let mut cells = vec![printable(&row.kernel.name), printable(&row.device)];
     if let Some(measurement) = &row.measurement {
         cells.push(status(row));
         cells.extend(figures(measurement));

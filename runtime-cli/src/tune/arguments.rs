@@ -7,10 +7,9 @@ use clap::{Args, ValueEnum};
 use runtime_core::{Error, Result};
 use runtime_harness::tune::Strategy;
 
-use crate::arguments::{OpenArguments, OverrideArguments, SettingsArguments, parse_real};
+use crate::arguments::{OpenArguments, OverrideArguments, PoolArguments, SettingsArguments, parse_seconds};
 use crate::compare::ThresholdArgument;
 use crate::output_paths;
-use crate::worker::PoolArguments;
 
 #[derive(Debug, Args)]
 pub(crate) struct TuneArguments {
@@ -37,8 +36,8 @@ pub(crate) struct TuneArguments {
     #[arg(long, value_name = "NUMBER", requires = "samples")]
     seed: Option<u64>,
     /// Stop after this time, with the best so far
-    #[arg(long, value_name = "SECONDS", value_parser = parse_real)]
-    time_limit: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(super) time_limit: Option<Duration>,
     /// Write each result to a file at once; if it exists, go on where its run ended
     #[arg(long, value_name = "FILE.jsonl")]
     pub(super) log: Option<PathBuf>,
@@ -81,10 +80,6 @@ impl TuneArguments {
             (StrategyName::All, Some(samples)) => Strategy::Random { samples, seed },
             (StrategyName::Halving, samples) => Strategy::Halving { samples, seed },
         }
-    }
-
-    pub(super) fn time_limit(&self) -> Option<Duration> {
-        self.time_limit.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
     }
 
     /// The outputs, each with its option.

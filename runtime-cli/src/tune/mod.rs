@@ -42,7 +42,7 @@ pub(crate) fn tune(arguments: &TuneArguments) -> Result<ExitCode> {
         settings: arguments.settings.settings(),
         options: arguments.open.options(),
         spread: arguments.spread,
-        budget: arguments.time_limit(),
+        budget: arguments.time_limit,
         log: arguments.log.clone(),
         ..Tuner::new(&arguments.spec, devices, pool)
     };
@@ -88,7 +88,7 @@ fn note(board: &Mutex<Board>, progress: &mut Option<Progress>, event: Event<'_>)
     if let Some(progress) = progress {
         match event {
             Event::Start { name, device } => {
-                progress.set_message(format!("{}{name} on {device}", board.summary()));
+                progress.set_message(&format!("{}{name} on {device}", board.summary()));
             }
             Event::Trial { .. } | Event::Repeated => progress.advance(),
             Event::Note(text) => progress.suspend(|| output::print_stderr(text)),

@@ -1,9 +1,10 @@
 //! `runtime cache`, on folders that are empty, damaged, read-only or missing.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::fixture::{Finished, Folder, command};
+use super::fixture::{CODE, Finished, Folder, command};
 
 /// The command with a cache in the folder.
 fn cache(folder: &Folder, arguments: &[&str]) -> Finished {
@@ -116,4 +117,25 @@ fn a_cache_that_is_off_missing_or_not_trusted_is_a_plain_error() {
     assert!(run.code == 2 && run.stderr.contains("read-only"), "{run:?}");
     let home = cache_with(&[("HOME", folder.path())], &["path"]);
     assert_eq!(home.stdout, format!("{}\n", folder.path().join(".cache/runtime/code").display()));
+}
+
+/// A script may do anything, so nothing is remembered of what it made of a text.
+#[test]
+fn the_preprocessor_runs_once_for_code_that_is_cached() {
+    let folder = Folder::new();
+    folder.write("scale.c", &format!("#include <stddef.h>\n{CODE}"));
+    folder.write("cc", "#!/bin/sh\ncase \"$*\" in *\" -E \"*) echo >> \"$0.runs\";; esac\nexec cc \"$@\"\n");
+    let compiler = folder.path().join("cc");
+    fs::set_permissions(&compiler, PermissionsExt::from_mode(0o755)).unwrap();
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        folder.write("cc.runs", "");
+        let mut command = command(&["run", "scale.toml"]);
+        command.current_dir(folder.path()).env("CC", &compiler);
+        let run = Finished::from(command.env("RUNTIME_CACHE", folder.path().join("cache")).output().unwrap());
+        assert!(run.code == 0 && run.stdout.contains("right"), "{run:?}");
+        runs.push(folder.read("cc.runs").lines().count());
+    }
+    // The kernel and its reference are one file. Once more after it was compiled, since a header may have changed meanwhile.
+    assert_eq!(runs, [3, 2]);
 }

@@ -180,6 +180,52 @@ fn code_is_printed_without_a_device() {
     );
 }
 
+/// `y = x * f` for the first `n` elements, whose numbers are in a uniform buffer.
+fn by_value(name: &str) -> [(String, String); 3] {
+    let code = format!(
+        "struct P {{ n: u32, f: u32 }}
+@group(0) @binding(0) var<storage, read> x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> y: array<u32>;
+@group(0) @binding(2) var<uniform> params: P;
+@compute @workgroup_size(16) fn {name}(@builtin(global_invocation_id) id: vec3u) {{
+    if id.x < params.n {{ y[id.x] = x[id.x] * params.f; }}
+}}"
+    );
+    let reference = format!(
+        "void {name}(const unsigned *x, unsigned *y, unsigned n, unsigned f) {{
+    for (unsigned i = 0; i < n; i++) y[i] = x[i] * f;
+}}"
+    );
+    let spec = format!(
+        "version = 1
+kernel = {{ path = \"{name}.wgsl\", entry = \"{name}\", options = {{ by_value = \"params\" }} }}
+launch = {{ groups = 4 }}
+reference = {{ path = \"{name}.c\", entry = \"{name}\" }}
+arg = [
+    {{ name = \"x\", dtype = \"u32\", shape = [64], init = \"arange\" }},
+    {{ name = \"y\", dtype = \"u32\", shape = [64], use = \"write\" }},
+    {{ name = \"n\", scalar = \"u32\", value = 64 }},
+    {{ name = \"f\", scalar = \"u32\", value = 3 }},
+]
+"
+    );
+    [("wgsl", code), ("c", reference), ("toml", spec)].map(|(end, text)| (format!("{name}.{end}"), text))
+}
+
+#[test]
+fn by_value_buffers_fuse_on_a_device_as_they_are_emitted() {
+    let folder = Folder::new();
+    for (file, text) in ["first", "second"].into_iter().flat_map(by_value) {
+        folder.write(&file, &text);
+    }
+    let specs = ["fuse", "first.toml", "second.toml"];
+    let emitted = folder.runtime(&[&specs[..], &["--emit", "wgsl"]].concat());
+    assert!(emitted.code == 0 && emitted.stdout.contains("fn first_second("), "{emitted:?}");
+    let run = folder.runtime(&[&specs[..], &["--device", "host"], &FAST].concat());
+    assert!(run.code == 0 && run.stdout.contains("1 kernel, "), "{run:?}");
+    assert!(run.stdout.contains("second.y right"), "{run:?}");
+}
+
 #[test]
 fn outputs_fail_before_anything_runs() {
     let folder = Folder::new();

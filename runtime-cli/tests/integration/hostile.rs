@@ -192,7 +192,7 @@ fn outputs_overwrite_neither_inputs_nor_each_other() {
         (&["run", "scale.toml", "--save", "y=a", "--save", "y=a"], "only one output can go to one file"),
         (&["eval", "scale.toml", "--json", "."], "cannot write .: is a directory"),
         (&["eval", "scale.toml", "--set", "arg3=1", "--set", "arg3=2"], "--set arg3=1 and --set arg3=2"),
-        (&["lower", "/dev/zero", "--to", "c"], "cannot read /dev/zero: it is larger than"),
+        (&["lower", "/dev/zero", "--to", "c"], "cannot read /dev/zero: it is not a regular file"),
         (&["lower", ".", "--to", "c"], "it is a directory, not a regular file"),
         (&["eval", "."], "it is a directory, not a regular file"),
     ] {
@@ -202,6 +202,45 @@ fn outputs_overwrite_neither_inputs_nor_each_other() {
     }
     assert_eq!(folder.read("scale.toml"), SCALE);
     assert_eq!(folder.read("k.wgsl"), WGSL);
+}
+
+#[test]
+fn pipes_and_devices_are_refused_wherever_a_file_is_read() {
+    let folder = Folder::new();
+    let pipes = ["pipe", "pipe.wgsl"].map(|name| folder.path().join(name));
+    assert!(Command::new("mkfifo").args(pipes).status().unwrap().success());
+    std::fs::create_dir(folder.path().join("boards")).unwrap();
+    assert!(Command::new("mkfifo").arg(folder.path().join("boards/b.toml")).status().unwrap().success());
+    folder.write("package.toml", &SCALE.replacen("path = \"scale.c\"", "path = \"p.rtpkg\"", 1));
+    std::os::unix::fs::symlink("/dev/zero", folder.path().join("p.rtpkg")).unwrap();
+    folder.write("init.toml", &SCALE.replacen("init = \"arange\"", "init = \"file:pipe\"", 1));
+    for arguments in [
+        &["run", "pipe"][..],
+        &["eval", "pipe"],
+        &["eval", "--isolate", "scale.toml", "pipe"],
+        &["eval", "package.toml"],
+        &["run", "init.toml"],
+        &["eval", "scale.toml", "--baseline", "pipe"],
+        &["eval", "scale.toml", "--resume", "pipe"],
+        &["tune", "pipe"],
+        &["fuse", "scale.toml", "pipe"],
+        &["compare", "pipe", "/dev/zero"],
+        &["report", "pipe", "--html", "x.html"],
+        &["lower", "pipe", "--to", "c"],
+        &["compile", "pipe.wgsl", "--target", "host", "-o", "x.rtpkg"],
+        &["compile", "p.rtpkg", "--target", "host", "-o", "x.rtpkg"],
+        &["package", "verify", "p.rtpkg"],
+        &["package", "list", "pipe"],
+    ] {
+        // A watchdog, so that a read that waits for a writer fails here.
+        let mut command = Command::new("timeout");
+        let runtime = fixture::command(arguments);
+        command.arg("100").arg(runtime.get_program()).args(runtime.get_args()).current_dir(folder.path());
+        command.envs(runtime.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        let run = command.output().unwrap();
+        assert!(matches!(run.status.code(), Some(1 | 2)), "{arguments:?}: {:?} {}", run.status, text(&run));
+        assert!(text(&run).contains("not a regular file"), "{arguments:?}: {}", text(&run));
+    }
 }
 
 #[test]

@@ -59,6 +59,9 @@ pub struct OptionSpec {
 
 /// [`OptionSpec::scope`]: an option of `open_device`.
 pub const SCOPE_DEVICE: u32 = 1;
+/// [`OptionSpec::scope`]: an option of `open_device` whose value names code, or where code comes from, that is executed. Programs
+/// set it by an unsafe call only. A core that does not know this scope does not know the option. Since minor version 3.
+pub const SCOPE_DEVICE_CODE: u32 = 3;
 /// [`OptionSpec::scope`]: an option of `load`.
 pub const SCOPE_MODULE: u32 = 2;
 

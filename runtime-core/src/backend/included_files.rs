@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use crate::platform::read_regular_file;
+
 /// Files beyond this number are not followed.
 const MAX_FILES: usize = 10_000;
 /// Files with more bytes than this together are not read.
@@ -66,13 +68,12 @@ impl Search<'_> {
 
     /// The state of a file. One that can be read is searched later.
     fn read(&mut self, place: &Path) -> String {
-        // Reading a pipe would wait for a writer.
         let Ok(metadata) = place.metadata() else { return "absent".to_owned() };
         self.bytes = self.bytes.saturating_add(metadata.len());
         if !metadata.is_file() || self.bytes > MAX_BYTES {
             return "not a file".to_owned();
         }
-        match std::fs::read(place) {
+        match read_regular_file(place) {
             Ok(content) => {
                 let hash = blake3::hash(&content).to_hex();
                 self.waiting.push((place.to_owned(), content));

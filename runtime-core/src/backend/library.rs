@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::platform;
+use crate::platform::{self, trust};
 use crate::{Error, ErrorKind, Result};
 
 /// Checks that `code` is a complete shared library for this machine. Accessing a truncated one would kill the
@@ -20,7 +20,7 @@ pub fn check_library(code: &[u8]) -> Result<()> {
 pub fn find_library(name: &Path) -> Option<PathBuf> {
     let paths = platform::library_directories().into_iter().map(|directory| directory.join(name));
     let mut found = paths.filter(|path| path.is_absolute() && path.is_file());
-    found.find(|path| platform::check_library_file(path).is_ok())
+    found.find(|path| check(path).is_ok())
 }
 
 /// Opens a library by its path, or by a name for the system's loader to resolve; `open` loads it.
@@ -35,6 +35,11 @@ pub fn open_library<T, E: std::error::Error>(
     open_in(name, platform::library_directories(), open)
 }
 
+fn check(library: &Path) -> Result<()> {
+    trust::check_installed(library)?;
+    platform::check_library_file(library)
+}
+
 fn open_in<T, E: std::error::Error>(
     name: &Path,
     directories: Vec<PathBuf>,
@@ -47,7 +52,7 @@ fn open_in<T, E: std::error::Error>(
     let found = directories.into_iter().map(|directory| directory.join(name)).filter(|path| path.is_file());
     let candidates: Vec<_> = if by_name { found.collect() } else { vec![name.to_owned()] };
     for path in candidates.iter().filter(|path| path.is_file()) {
-        match platform::check_library_file(path) {
+        match check(path) {
             Ok(()) => break,
             // The loader skips a library for another machine and continues its search.
             Err(error) if by_name && error.message().starts_with("built for") => {

@@ -73,10 +73,14 @@ pub use unread_timestamps::UnreadTimestamps;
 pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg, unsupported_argument};
 
 pub use crate::model::options::{OptionScope, OptionSpec, did_you_mean};
+pub use crate::panics::{contain, panic_message};
 pub use crate::platform::program::{
     OUTPUT_BYTES, Output, Process, check_privileges, exhausted, find_in_path, find_program, run_program,
     spawn_program,
 };
-pub use crate::platform::{cache_folder, is_privileged, thread_stack_bytes, trusted_variable};
+pub use crate::platform::trust::{read_trusted, trusted_file, trusted_folder};
+pub use crate::platform::{
+    cache_folder, is_privileged, open_regular_file, thread_stack_bytes, trusted_variable,
+};
 pub use crate::plugin::convert;
 pub use crate::plugin::load_report::{LoadOutcome, LoadReport, LoadStage};

@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 
 use super::code::CachedCode;
 use super::options::{DumpOptions, DumpStage};
-use super::trust::{self, Owner};
 use crate::atomic_file::write_atomic;
 use crate::platform::program::{find_in_path, run_program};
+use crate::platform::trust::{self, Owner};
 use crate::{CodeFormat, Error, ErrorKind, Result};
 
 /// How long a disassembler may take.

@@ -188,3 +188,14 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     array.copy_from_slice(bytes);
     array
 }
+
+#[cfg(test)]
+mod tests {
+    use super::VERSION;
+
+    #[test]
+    fn the_documentation_names_the_version() {
+        let docs = include_str!("../../../docs/cache.md");
+        assert!(docs.contains(&format!("| 8 | 4 | version of the format, {VERSION} |")));
+    }
+}

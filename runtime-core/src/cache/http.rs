@@ -1,5 +1,7 @@
 //! A shared store behind HTTP: `GET` and `PUT` of `<address>/<name>`.
 
+#![allow(unsafe_code, reason = "guarantees that a server is a store")]
+
 use std::time::Duration;
 
 use ureq::Agent;
@@ -38,7 +40,8 @@ impl HttpStore {
     }
 }
 
-impl SharedStore for HttpStore {
+// SAFETY: it is only made for the server in RUNTIME_CACHE_SHARED, which the user trusts with native code.
+unsafe impl SharedStore for HttpStore {
     fn location(&self) -> String {
         self.address.clone()
     }

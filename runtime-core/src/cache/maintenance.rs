@@ -12,8 +12,8 @@ use super::notes;
 use super::options::CacheAccess;
 use super::store::Store;
 use super::totals::LoadTotals;
-use super::trust::{self, Owner};
 use super::usage::Usage;
+use crate::platform::trust::{self, Owner};
 use crate::{Error, ErrorKind, Result};
 
 /// How long it waits for processes that write.

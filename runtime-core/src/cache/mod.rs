@@ -23,7 +23,6 @@ mod options;
 mod shared;
 mod store;
 mod totals;
-mod trust;
 mod usage;
 mod warnings;
 

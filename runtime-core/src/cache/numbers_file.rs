@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use super::trust::{self, Owner};
+use crate::platform::trust::{self, Owner};
 
 const HASH_BYTES: usize = 32;
 

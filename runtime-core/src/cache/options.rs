@@ -1,6 +1,8 @@
 //! How a code cache is set up.
 
-use std::path::PathBuf;
+#![allow(unsafe_code, reason = "the caller is responsible for whoever provides code")]
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,13 +23,25 @@ pub enum CacheAccess {
 }
 
 /// How a [`CodeCache`](crate::cache::CodeCache) is set up.
+///
+/// Code that a cache returns is executed. Naming where it comes from is therefore `unsafe`; everything else is safe, and so is the
+/// default folder, which is this user's.
+///
+/// ```
+/// use runtime_core::cache::{CacheOptions, CodeCache};
+/// let folder = "/var/cache/program";
+/// // SAFETY: only this program writes to the folder.
+/// let mut options = unsafe { CacheOptions::default().with_folder(folder) };
+/// options.max_entries = 1000;
+/// let cache = CodeCache::with_options(options);
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct CacheOptions {
     /// Default: read and write.
     pub access: CacheAccess,
-    /// The folder; `None`, the default, for `runtime/code` in the user's cache folder.
-    pub folder: Option<PathBuf>,
+    /// The folder; `None` for `runtime/code` in the user's cache folder.
+    pub(super) folder: Option<PathBuf>,
     /// The most that all entries may have in bytes. When it is exceeded, the least recently used ones are removed until
     /// 90% remain. Default: 4 GiB.
     pub max_bytes: u64,
@@ -35,11 +49,10 @@ pub struct CacheOptions {
     pub max_entries: u64,
     /// Compile always, and replace the entries. Default: false.
     pub recompile: bool,
-    /// A second store, which is asked before code is compiled. Default: none.
-    pub shared: Option<Arc<dyn SharedStore>>,
-    /// A folder with code that replaces that of entries: files `<name>`, or `<name>.<extension of the format>`. Default:
-    /// none.
-    pub override_folder: Option<PathBuf>,
+    /// A second store, which is asked before code is compiled.
+    pub(super) shared: Option<Arc<dyn SharedStore>>,
+    /// A folder with code that replaces that of entries.
+    pub(super) override_folder: Option<PathBuf>,
     /// Where to write code that is loaded. Default: nowhere.
     pub dump: Option<DumpOptions>,
     /// How long to wait for another process or thread that compiles the same code. Default: 60 s.
@@ -59,6 +72,37 @@ impl Default for CacheOptions {
             dump: None,
             lock_timeout: Duration::from_secs(60),
         }
+    }
+}
+
+impl CacheOptions {
+    /// Keeps the entries in `folder`. Default: `runtime/code` in the user's cache folder.
+    ///
+    /// # Safety
+    /// As for [`ModuleSource::native`](crate::ModuleSource::native), for the code of each entry that anything but the cache writes to
+    /// the folder.
+    #[must_use]
+    pub unsafe fn with_folder(self, folder: impl AsRef<Path>) -> Self {
+        Self { folder: Some(folder.as_ref().to_owned()), ..self }
+    }
+
+    /// Asks a second store before code is compiled. Default: none.
+    ///
+    /// # Safety
+    /// Whatever can be written to the store otherwise than through caches of trusted programs must fulfil what
+    /// [`ModuleSource::native`](crate::ModuleSource::native) demands.
+    #[must_use]
+    pub unsafe fn with_shared(self, shared: Arc<dyn SharedStore>) -> Self {
+        Self { shared: Some(shared), ..self }
+    }
+
+    /// Replaces the code of entries by that of the files `<name>`, or `<name>.<extension of the format>`, in `folder`. Default: none.
+    ///
+    /// # Safety
+    /// As for [`ModuleSource::native`](crate::ModuleSource::native), for each file, launched with what the kernels of its entry take.
+    #[must_use]
+    pub unsafe fn with_override_folder(self, folder: impl AsRef<Path>) -> Self {
+        Self { override_folder: Some(folder.as_ref().to_owned()), ..self }
     }
 }
 

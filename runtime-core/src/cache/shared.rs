@@ -1,17 +1,22 @@
 //! Stores that several users or machines share.
 
+#![allow(unsafe_code, reason = "guarantees that a folder is a store")]
+
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use super::store::path_of;
-use super::trust::{self, Owner};
 use crate::Result;
+use crate::platform::trust::{self, Owner};
 
 /// A second store behind the local one, for example of a team.
 ///
 /// What it returns is checked like a local file: its length, its hash and its key. That finds damage, not malice:
 /// **whoever can write to the store can run code in every process that reads from it.**
-pub trait SharedStore: Debug + Send + Sync {
+///
+/// # Safety
+/// `get` returns only what `put` was given for this name by a code cache, in this process or another, or nothing.
+pub unsafe trait SharedStore: Debug + Send + Sync {
     /// What messages call it, such as its path or address.
     fn location(&self) -> String;
 
@@ -43,7 +48,8 @@ impl SharedFolder {
     }
 }
 
-impl SharedStore for SharedFolder {
+// SAFETY: it is read only if none but this user and root, who are trusted with code, can write to it.
+unsafe impl SharedStore for SharedFolder {
     fn location(&self) -> String {
         self.path.display().to_string()
     }

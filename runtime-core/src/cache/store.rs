@@ -12,10 +12,10 @@ use super::entry::{self, Damage};
 use super::eviction::{self, Limits};
 use super::key::Key;
 use super::lock::{ByteLock, FolderLocks};
-use super::trust::{self, Owner};
 use super::usage::Usage;
 use crate::Result;
 use crate::atomic_file::TemporaryFile;
+use crate::platform::trust::{self, Owner};
 
 /// How long a write waits for the usage file before it goes on without it.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -14,8 +14,9 @@ use crate::plugin::instance::{Instance, check_status};
 use crate::timeline::open_device::OpenDevice;
 use crate::{DeviceInfo, Error, ErrorKind, ModuleSource, Result};
 
-/// Room for a compiler's identity; a longer one costs a second call.
-const IDENTITY_BYTES: usize = 1 << 10;
+/// Room for a compiler's identity. A longer one costs a second call, for which the host runs the preprocessor again; the list of
+/// a processor's features alone takes 1 to 2 KiB.
+const IDENTITY_BYTES: usize = 1 << 14;
 
 /// Compiles `source`, lowered first if it is portable, to native code for `device`.
 ///

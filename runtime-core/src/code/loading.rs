@@ -172,7 +172,10 @@ impl<'s> Prepared<'s> {
 /// `Io` if the file cannot be read; any error of the backend.
 pub(crate) fn read<'s>(device: &OpenDevice, source: &'s ModuleSource) -> Result<Cow<'s, ModuleSource>> {
     let is_portable = find_lowering(source.format(), &device.instance.lowerings).is_some();
-    let is_compiled = || Ok::<_, Error>(is_portable || compile::compiler_identity(device, source)?.is_some());
+    // Without its text, about which only the key has to ask: for the host that takes a run of the preprocessor.
+    let format_alone = || source.with_code(Vec::new());
+    let is_compiled =
+        || Ok::<_, Error>(is_portable || compile::compiler_identity(device, &format_alone())?.is_some());
     if source.code().is_some() || !is_compiled()? {
         return Ok(Cow::Borrowed(source));
     }
@@ -265,6 +268,7 @@ fn key(device: &OpenDevice, source: &ModuleSource, plan: Option<&LoweringPlan<'_
     };
     let Some(identity) = identity else { return Ok(None) };
     let backend = format!("{} {}", instance.name(), instance.version);
+    parts.part("trusted", &[u8::from(source.is_trusted())]);
     parts.part("format", source.format().as_str().as_bytes());
     add_device(&mut parts, &backend, &device.info, &identity);
     parts.part("path", source.path().as_os_str().as_encoded_bytes());

@@ -269,12 +269,7 @@ fn check_options(source: &ModuleSource, own: &[OptionSpec], backend: &[OptionSpe
     let is_harmless = |spec: &&OptionSpec| HARMLESS.contains(&spec.key.as_str());
     let all: Vec<_> = own.iter().chain(backend.iter().filter(is_harmless)).cloned().collect();
     source.options().validate(&all, OptionScope::Module)?;
-    if source.options().flag("unchecked") {
-        return Err(Error::invalid(
-            "option \"unchecked\" makes the code as unsafe as native code; set it with ModuleSource::unchecked",
-        ));
-    }
-    Ok(())
+    source.check_trust()
 }
 
 /// The text of a source.

@@ -79,6 +79,7 @@ impl Module {
         let started = Instant::now();
         let annotate = |error: Error| error.in_operation("load").on_device(&device.name);
         device.check().map_err(annotate)?;
+        source.check_trust().map_err(annotate)?;
         let source = loading::read(device, source).map_err(annotate)?;
         let shared = source.shared_key();
         if let Some(loaded) = shared.and_then(|key| device.loaded(&key)) {

@@ -11,6 +11,7 @@ use crate::model::compiled::Compiled;
 use crate::model::kernel_info::KernelInfo;
 use crate::model::lowering::LoweredKernel;
 use crate::model::options::{OptionScope, did_you_mean};
+use crate::platform::read_regular_file;
 use crate::plugin::convert;
 use crate::plugin::instance::Instance;
 use crate::{CodeFormat, DType, DeviceInfo, Error, ErrorKind, OptionValue, Options, Result};
@@ -79,7 +80,8 @@ impl ModuleSource {
     ///
     /// # Safety
     /// Every launch of its kernels must stay within the memory of its arguments, access them only as the launch
-    /// declares, and not harm the process.
+    /// declares, and not harm the process. Adding load options, which may name further code, is safe: whoever hands the
+    /// source to others is responsible for theirs, too.
     #[must_use]
     pub unsafe fn native(format: impl Into<CodeFormat>, code: impl Into<Vec<u8>>) -> Self {
         Self::new(format.into(), PathBuf::new(), Some(code.into()), true)
@@ -125,7 +127,7 @@ impl ModuleSource {
     /// # Errors
     /// `Io` that names the file.
     pub(crate) fn read_file(&self) -> Result<Vec<u8>> {
-        std::fs::read(&self.path).map_err(|error| {
+        read_regular_file(&self.path).map_err(|error| {
             let message = format!("cannot read \"{}\": {error}", self.path.display());
             Error::new(ErrorKind::Io, message).with_source(error)
         })
@@ -173,7 +175,7 @@ impl ModuleSource {
     /// Omits the bounds checks of portable code, which then also accepts load options of the backend.
     ///
     /// # Safety
-    /// Every launch of its kernels must stay within the memory of its arguments.
+    /// Every launch of its kernels must stay within the memory of its arguments, with whatever options are added.
     #[must_use]
     pub unsafe fn unchecked(mut self) -> Self {
         self.trusted = true;
@@ -208,6 +210,8 @@ impl ModuleSource {
             hasher.update(part);
         };
         add(self.digest.get_or_init(|| self.digest_of(code)));
+        // A caller who may not load unchecked code must not be handed what a caller who may has loaded.
+        add(&[u8::from(self.trusted)]);
         add(self.format.as_str().as_bytes());
         add(self.path.as_os_str().as_encoded_bytes());
         for (key, value) in self.options.iter() {
@@ -234,6 +238,20 @@ impl ModuleSource {
 
     pub(crate) const fn is_trusted(&self) -> bool {
         self.trusted
+    }
+
+    /// Refuses the option `unchecked` unless an unsafe call vouched for the code. Cheap enough to run before every look-up of
+    /// loaded code.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    pub(crate) fn check_trust(&self) -> Result<()> {
+        if self.trusted || !self.options.flag("unchecked") {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "option \"unchecked\" makes the code as unsafe as native code; set it with ModuleSource::unchecked",
+        ))
     }
 
     pub(crate) const fn options(&self) -> &Options {

@@ -6,7 +6,7 @@ mod calibrate;
 mod clock;
 mod comparison;
 mod flush;
-mod graph_cache;
+mod graph_batches;
 mod measurement;
 mod observer;
 mod statistics;

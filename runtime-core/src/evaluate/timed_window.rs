@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::flush::Flusher;
-use super::graph_cache::{Call, GraphCache};
+use super::graph_batches::{Call, GraphCache};
 use super::timing_target::{TimingTarget, Window};
 use super::{Clock, EvaluationArg, Moment, Observer, Timing};
 use crate::model::throttle_reasons::ThrottleReasons;

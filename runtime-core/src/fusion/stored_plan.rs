@@ -61,8 +61,10 @@ impl PlanNote {
         run.has(&relied).then_some(plan)
     }
 
+    #[allow(unsafe_code, reason = "a note of what was found out")]
     pub(super) fn write(&self, plan: &FusionPlan, relied: &Relied) {
-        self.notes.write(&self.key, &encode_plan(plan, relied));
+        // SAFETY: the lowering has made this plan for the launches in the key.
+        unsafe { self.notes.write(&self.key, &encode_plan(plan, relied)) };
     }
 }
 

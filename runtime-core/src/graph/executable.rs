@@ -21,7 +21,8 @@ impl Queue {
     pub fn instantiate(&self, graph: &Graph) -> Result<ExecutableGraph> {
         check_recorded_on(graph, &self.device).map_err(|error| self.annotate(error, "instantiate"))?;
         let nodes = graph.nodes.list.clone();
-        let native = match self.device.info.capabilities.has(abi::CAP_GRAPHS) {
+        // Drivers reject graphs without nodes.
+        let native = match self.device.info.capabilities.has(abi::CAP_GRAPHS) && !nodes.is_empty() {
             true => match NativeGraph::build(&self.device, &nodes) {
                 // Some devices support only some kinds of nodes.
                 Err(error) if error.kind() == ErrorKind::Unsupported => None,

@@ -17,8 +17,8 @@ use crate::{Error, Queue, Result};
 
 impl Queue {
     /// Submits a whole graph: with one ticket if the graph is native, otherwise with one per node, and the
-    /// event of the last. It runs after the replay before it, whichever queue that is on; if that one failed, this one
-    /// runs unless it reads what it should have written.
+    /// event of the last. An empty graph submits nothing, and returns the event of the work before it. A replay runs after the
+    /// one before it, whichever queue that is on; if that one failed, this one runs unless it reads what it should have written.
     ///
     /// ```
     /// # use runtime_core::{ModuleSource, QueueOptions, Runtime};
@@ -39,7 +39,7 @@ impl Queue {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` for a graph of another device, or an empty one; otherwise as [`Queue::launch`].
+    /// `InvalidArgument` for a graph of another device; otherwise as [`Queue::launch`].
     pub fn replay(&self, graph: &ExecutableGraph) -> Result<Event> {
         if let Some(real) = self.real_queue() {
             return real.replay(graph);
@@ -49,9 +49,6 @@ impl Queue {
                 Error::invalid(format!("the graph was instantiated on {}", graph.device.name)),
                 "replay",
             ));
-        }
-        if graph.nodes.is_empty() {
-            return Err(self.annotate(Error::invalid("the graph is empty"), "replay"));
         }
         let mut last = graph.last_replay.lock();
         let after = self.order_after(last.as_ref()).map_err(|error| self.annotate(error, "replay"))?;
@@ -127,7 +124,7 @@ impl Queue {
             *last = Some(LastReplay { timeline: Arc::downgrade(&self.timeline), ticket: replayed.ticket() });
             event = Some(replayed);
         }
-        event.ok_or_else(|| self.annotate(Error::invalid("the graph is empty"), "replay"))
+        Ok(event.unwrap_or_else(|| Event::new(&self.timeline, self.timeline.watch_last())))
     }
 
     /// Submits a node that runs after the ticket `after`, besides what it shares tensors with.

@@ -175,13 +175,21 @@ impl Options {
         })
     }
 
-    /// Checks keys, types and choices against the options described for `scope`.
+    /// Checks keys, types and choices against the options described for `scope`; those of [`OptionScope::Device`] are also valid
+    /// where code may be named.
     ///
     /// # Errors
     /// `InvalidArgument`, naming the key, the valid values, and the nearest or all valid keys.
     pub fn validate(&self, specs: &[OptionSpec], scope: OptionScope) -> Result<()> {
-        let valid: Vec<_> = specs.iter().filter(|spec| spec.scope == scope).collect();
+        let valid: Vec<_> = specs.iter().filter(|spec| scope.includes(spec.scope)).collect();
+        let names_code =
+            |key| specs.iter().any(|spec| spec.key == key && spec.scope == OptionScope::DeviceCode);
         for (key, value) in self.iter() {
+            if scope == OptionScope::Device && names_code(key) {
+                return Err(Error::invalid(format!(
+                    "option \"{key}\" names code that is executed; open the device with Runtime::open_with_code, which is unsafe"
+                )));
+            }
             let spec = valid.iter().find(|spec| spec.key == key).ok_or_else(|| {
                 let keys: Vec<_> = valid.iter().map(|spec| spec.key.as_str()).collect();
                 Error::invalid(format!("unknown option \"{key}\"; {}", did_you_mean(key, &keys)))
@@ -219,8 +227,18 @@ pub fn did_you_mean(given: &str, valid: &[&str]) -> String {
 pub enum OptionScope {
     /// When a device is opened.
     Device,
+    /// When a device is opened by [`Runtime::open_with_code`](crate::Runtime::open_with_code): the value names code, or where code
+    /// comes from, that is executed.
+    DeviceCode,
     /// When code is loaded.
     Module,
+}
+
+impl OptionScope {
+    /// Whether an option of another scope is accepted as well.
+    fn includes(self, other: Self) -> bool {
+        self == other || (self, other) == (Self::DeviceCode, Self::Device)
+    }
 }
 
 /// The description of an option.
@@ -242,6 +260,12 @@ impl OptionSpec {
     /// Describes a device option.
     pub fn device(key: &str, default: impl Into<OptionValue>, doc: &str) -> Self {
         Self::in_scope(OptionScope::Device, key, default.into(), doc)
+    }
+
+    /// Describes a device option whose value names code, or where code comes from, that is executed: a command, a compiler, a
+    /// library, or a folder of these.
+    pub fn device_code(key: &str, default: impl Into<OptionValue>, doc: &str) -> Self {
+        Self::in_scope(OptionScope::DeviceCode, key, default.into(), doc)
     }
 
     /// Describes a load option.
@@ -291,8 +315,20 @@ mod tests {
     fn specs() -> Vec<OptionSpec> {
         vec![
             OptionSpec::device("platform", "hw", "Where to run.").choices(&["hw", "iss"]),
+            OptionSpec::device_code("sdk", "", "Where tools are."),
             OptionSpec::module("flags", "", "Compiler flags."),
         ]
+    }
+
+    #[test]
+    fn an_option_that_names_code_is_only_accepted_where_code_may_be_named() {
+        let check = |key: &str, scope| Options::new().with(key, "hw").validate(&specs(), scope);
+        let error = check("sdk", OptionScope::Device).unwrap_err();
+        assert!(error.message().contains("Runtime::open_with_code"), "{error}");
+        assert!(check("sdk", OptionScope::DeviceCode).is_ok());
+        assert!(check("platform", OptionScope::DeviceCode).is_ok(), "any device option");
+        assert!(check("flags", OptionScope::DeviceCode).is_err(), "a load option");
+        assert!(check("sdk", OptionScope::Module).is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use object::elf::{
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{Endianness, ReadCache, ReadRef};
 
+use super::open_regular_file;
 use crate::abi::{ENTRY_SYMBOL, MANIFEST_SECTION};
 use crate::{Error, ErrorKind, Result};
 
@@ -61,7 +62,7 @@ pub(crate) fn check_library(code: &[u8]) -> Result<()> {
 
 /// Opens a file. Reports a file that opens but cannot be read as an I/O error, not as a damaged library.
 fn open(path: &Path) -> Result<File> {
-    let file = File::open(path)?;
+    let file = open_regular_file(path)?;
     match file.read_exact_at(&mut [0], 0) {
         Err(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => Err(error.into()),
         _ => Ok(file),

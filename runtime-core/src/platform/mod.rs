@@ -10,15 +10,19 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 mod elf;
 pub(crate) mod program;
 mod record_lock;
+mod regular_file;
+pub(crate) mod trust;
 
 pub(crate) use elf::{check_library, check_library_file, manifest_section};
 pub(crate) use record_lock::{try_lock_byte, unlock_byte};
+pub use regular_file::open_regular_file;
+pub(crate) use regular_file::read_regular_file;
 
 const LIBRARY_PREFIX: &str = "libruntime_";
 const LIBRARY_SUFFIX: &str = ".so";
@@ -55,8 +59,7 @@ pub fn cache_folder(backend: &str) -> Option<PathBuf> {
     let caches = user_caches()?;
     let folder = caches.join("runtime").join(backend);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
-    let metadata = folder.metadata().ok()?;
-    (metadata.uid() == user() && metadata.mode() & 0o022 == 0).then_some(folder)
+    trust::check_folder(&folder, trust::Owner::User).ok()
 }
 
 /// The folder of the user's caches; `None` if the environment names no absolute path, or in a process with elevated privileges,
@@ -92,11 +95,6 @@ pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
     // SAFETY: both strings outlive the call and are NUL-terminated.
     let result = unsafe { libc::linkat(here, own.as_ptr(), here, path.as_ptr(), follow) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Whether the file or directory is world-writable.
-pub(crate) fn is_world_writable(metadata: &Metadata) -> bool {
-    metadata.permissions().mode() & 0o002 != 0
 }
 
 /// Device and inode: identifies a file regardless of its path.

@@ -189,6 +189,7 @@ pub(crate) unsafe fn options(list: *const abi::OptionSpec, count: usize) -> Resu
 unsafe fn option(at: usize, raw: &abi::OptionSpec) -> Result<Option<OptionSpec>> {
     let scope = match raw.scope {
         abi::SCOPE_DEVICE => OptionScope::Device,
+        abi::SCOPE_DEVICE_CODE => OptionScope::DeviceCode,
         abi::SCOPE_MODULE => OptionScope::Module,
         _ => return Ok(None),
     };

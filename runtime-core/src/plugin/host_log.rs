@@ -2,10 +2,9 @@
 
 #![allow(unsafe_code, reason = "reads strings that a backend passes through the host table")]
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use crate::abi::{self, Header, HostTable, Str};
 use crate::end_of;
+use crate::panics::contain;
 use crate::plugin::convert;
 use crate::process;
 
@@ -34,7 +33,7 @@ unsafe extern "C" fn log(level: u32, target: Str, message: Str) {
     // SAFETY: as above.
     let message = unsafe { utf8_lossy(message) };
     // A `tracing` subscriber may panic; the panic must not cross the ABI.
-    drop(catch_unwind(AssertUnwindSafe(|| emit(level, &target, &message))));
+    drop(contain(|| emit(level, &target, &message)));
 }
 
 /// Reads a string, replacing invalid UTF-8: a log record is never rejected.

@@ -124,9 +124,9 @@ impl Instance {
     ///
     /// # Errors
     /// `InvalidArgument` for an invalid option; any error of the backend.
-    pub(crate) fn open_device(&self, id: &DeviceId, options: &Options) -> Result<Handle> {
+    pub(crate) fn open_device(&self, id: &DeviceId, options: &Options, scope: OptionScope) -> Result<Handle> {
         self.check_not_forked()?;
-        options.validate(&self.specs, OptionScope::Device)?;
+        options.validate(&self.specs, scope)?;
         let properties = convert::properties(options);
         let sub = id.sub.unwrap_or(abi::WHOLE_DEVICE);
         let (list, count) = (properties.as_ptr(), properties.len());
@@ -177,7 +177,8 @@ impl Instance {
     /// # Errors
     /// `InvalidArgument` for an invalid option; any error of the backend.
     pub(crate) fn process_variables(&self, device: &str, options: &Options) -> Result<Options> {
-        options.validate(&self.specs, OptionScope::Device)?;
+        // Nothing is executed.
+        options.validate(&self.specs, OptionScope::DeviceCode)?;
         let (device, properties) = (Str::new(device), convert::properties(options));
         let (given, given_count) = (properties.as_ptr(), properties.len());
         let listed = self.texts("process_variables", |list, count| {

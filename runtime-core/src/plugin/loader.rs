@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use crate::abi::{BackendTable, ENTRY_SYMBOL, EntryPoint};
-use crate::platform;
+use crate::platform::{self, trust};
 use crate::plugin::convert;
 use crate::plugin::load_report::LoadStage;
 use crate::plugin::negotiate::{ResolvedBackend, negotiate};
 use crate::{Error, ErrorKind, Result};
 
-/// An existing file that is not world-writable.
+/// An existing file that not everybody can change.
 #[derive(Debug)]
 pub(crate) struct LibraryFile {
     /// Absolute, with symbolic links resolved.
@@ -25,23 +25,14 @@ pub(crate) struct LibraryFile {
 /// Resolves and checks the file: stage "search".
 ///
 /// # Errors
-/// `Io` if it does not exist; `InvalidArgument` if it is not a file, or if it or its directory is
-/// world-writable.
+/// `Io` if it does not exist; `InvalidArgument` if it is not a file, or everybody could change it.
 pub(crate) fn find(path: &Path) -> Result<LibraryFile> {
     let path = fs::canonicalize(path)?;
     let metadata = fs::metadata(&path)?;
     if !metadata.is_file() {
         return Err(Error::invalid("not a file"));
     }
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    for (place, metadata) in [(&*path, &metadata), (directory, &fs::metadata(directory)?)] {
-        if platform::is_world_writable(metadata) {
-            let place = place.display();
-            return Err(Error::invalid(format!(
-                "rejected: {place} is world-writable; run `chmod o-w {place}` if it is yours"
-            )));
-        }
-    }
+    trust::check_installed(&path)?;
     Ok(LibraryFile { identity: platform::file_identity(&metadata), path })
 }
 

@@ -13,7 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::platform;
+use crate::platform::{self, trust};
 use crate::plugin::load_report::{LoadOutcome, LoadReport};
 
 const HOST: &str = "given by the program";
@@ -188,13 +188,7 @@ fn non_empty(variable: Option<&OsStr>) -> Option<&OsStr> {
 
 /// The backend libraries in a directory, sorted by name so that the order is the same on every machine.
 fn backends_in(directory: &Path) -> Result<Vec<PathBuf>, String> {
-    let metadata = fs::metadata(directory).map_err(|error| error.to_string())?;
-    if platform::is_world_writable(&metadata) {
-        return Err(format!(
-            "rejected: it is world-writable; run `chmod o-w {}` if it is yours",
-            directory.display()
-        ));
-    }
+    trust::check_installed(directory).map_err(|error| error.message().to_owned())?;
     let entries = fs::read_dir(directory).map_err(|error| error.to_string())?;
     let mut libraries: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     libraries.retain(|path| platform::backend_of_file(path).is_some());

@@ -11,7 +11,7 @@ use crate::device::common_runtime::CommonRuntime;
 use crate::model::code_load::{CodeLoad, LoadHook};
 use crate::model::compiled::Compiled;
 use crate::model::lowering::Lowering;
-use crate::model::options::{OptionSpec, did_you_mean};
+use crate::model::options::{OptionScope, OptionSpec, did_you_mean};
 use crate::plugin::instance::{CodeServices, Instance};
 use crate::plugin::load_report::{LoadOutcome, LoadReport, LoadStage};
 use crate::plugin::negotiate::{ResolvedBackend, negotiate};
@@ -127,9 +127,23 @@ impl Runtime {
     /// Opens a device with options of its backend, listed by [`Runtime::targets`].
     ///
     /// # Errors
-    /// As [`Runtime::open`]; `InvalidArgument` for an unknown or invalid option.
+    /// As [`Runtime::open`]; `InvalidArgument` for an unknown or invalid option, and for one that names code.
     pub fn open_with(&self, device: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
-        self.open_device(device, options).map_err(|error| error.in_operation("open"))
+        self.open_device(device, options, OptionScope::Device).map_err(|error| error.in_operation("open"))
+    }
+
+    /// As [`Runtime::open_with`], also with options that name code which is executed, or where it comes from: those with the scope
+    /// [`OptionScope::DeviceCode`](crate::backend::OptionScope::DeviceCode).
+    ///
+    /// # Safety
+    /// What these options name must be code that does not harm the process. Where kernels depend on it, they must do what
+    /// [`ModuleSource::native`](crate::ModuleSource::native) demands.
+    ///
+    /// # Errors
+    /// As [`Runtime::open`]; `InvalidArgument` for an unknown or invalid option.
+    #[allow(unsafe_code, reason = "the caller is responsible for the code that options name")]
+    pub unsafe fn open_with_code(&self, device: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
+        self.open_device(device, options, OptionScope::DeviceCode).map_err(|error| error.in_operation("open"))
     }
 
     /// Describes the device that code for an architecture is compiled for: `target:architecture`, such as `cuda:sm_90`, or
@@ -177,7 +191,12 @@ impl Runtime {
         variables.map_err(|error| error.in_operation("process_variables").on_device(device))
     }
 
-    fn open_device(&self, text: &str, options: &Options) -> Result<Arc<dyn CommonRuntime>> {
+    fn open_device(
+        &self,
+        text: &str,
+        options: &Options,
+        scope: OptionScope,
+    ) -> Result<Arc<dyn CommonRuntime>> {
         let reference = DeviceRef::parse(text)?;
         let instance = self.instance(reference.target)?;
         let mut info = reference.resolve(&instance.devices()?)?;
@@ -185,7 +204,8 @@ impl Runtime {
         if let Some(reason) = &info.unavailable_reason {
             return Err(Error::new(ErrorKind::Unavailable, reason.clone()).on_device(&name));
         }
-        let handle = instance.open_device(&info.id, options).map_err(|error| error.on_device(&name))?;
+        let handle =
+            instance.open_device(&info.id, options, scope).map_err(|error| error.on_device(&name))?;
         info.open_options = options.clone();
         Ok(device::open(OpenDevice::new(instance.clone(), self.inner.queues.clone(), info, handle)))
     }

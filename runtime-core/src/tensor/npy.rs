@@ -6,11 +6,11 @@
 //! This is written by hand. `npyz` converts one element at a time, while this code moves all bytes at once; it also pulls in
 //! 27 crates, among them a parser generator and a build tool for C, to read one line of header.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
 use crate::atomic_file::write_atomic;
+use crate::platform::open_regular_file;
 use crate::tensor::layout::Layout;
 use crate::{DType, Error, ErrorKind, HostArray, Result};
 
@@ -64,7 +64,7 @@ impl HostArray {
 }
 
 fn load(path: &Path) -> Result<HostArray> {
-    let mut file = File::open(path)?;
+    let mut file = open_regular_file(path)?;
     let file_bytes = file.metadata()?.len();
     let (header, header_bytes) = read_header(&mut file, file_bytes)?;
     let mut array = header.allocate_array(file_bytes - header_bytes)?;

@@ -18,7 +18,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use crate::memory::buffer::Buffer;
 use crate::model::options::did_you_mean;
 use crate::model::placement::Placement;
-use crate::platform::read_at;
+use crate::platform::{open_regular_file, read_at};
 use crate::tensor::layout::Layout;
 use crate::timeline::deferred_free::ExternalOwner;
 use crate::timeline::open_device::OpenDevice;
@@ -81,7 +81,7 @@ impl Safetensors {
     }
 
     fn read_header(path: &Path) -> Result<Self> {
-        let file = File::open(path)?;
+        let file = open_regular_file(path)?;
         let file_bytes = file.metadata()?.len();
         let mut length = [0; LENGTH_BYTES];
         read_at(&file, &mut length, 0).map_err(|_| truncated(LENGTH_BYTES as u64, file_bytes))?;

@@ -2,13 +2,13 @@
 //! work, or when memory of an external owner is dropped while the device still uses it.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::panics::contain;
 use crate::process;
 use crate::timeline::{DeviceServices, Timeline};
 use crate::{Error, ErrorKind, Result};
@@ -151,7 +151,7 @@ fn run(shared: &Shared, device: &Weak<dyn DeviceServices>) {
         wake(shared, &broken);
         if reaping {
             // An owner is foreign code, too.
-            let again = catch_unwind(AssertUnwindSafe(|| open.reap())).unwrap_or(true);
+            let again = contain(|| open.reap()).unwrap_or(true);
             reaped = Instant::now();
             if again {
                 shared.state.lock().reaping = true;
@@ -198,11 +198,11 @@ fn wake(shared: &Shared, broken: &[&Arc<Timeline>]) {
 /// Wakes a future with no lock held, since a waker may poll at once. A waker that panics must neither end the thread, which
 /// serves all other futures, nor unwind through the drop of a device; the panic hook has reported it.
 fn wake_up(Waiting { waker, .. }: Waiting) {
-    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    let _ = contain(|| waker.wake());
 }
 
 /// Drops a waker with no lock held: the last waker of a task may drop the task, with its futures. Panics are contained, as in
 /// [`wake_up`].
 fn discard(waiting: Option<Waiting>) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(waiting)));
+    let _ = contain(|| drop(waiting));
 }

@@ -21,8 +21,8 @@ impl Loads {
 }
 
 fn builder(folder: &Path, loads: &Loads) -> RuntimeBuilder {
-    let mut options = CacheOptions::default();
-    options.folder = Some(folder.to_owned());
+    // SAFETY: only this program writes to the folder.
+    let options = unsafe { CacheOptions::default().with_folder(folder) };
     let loads = loads.clone();
     Runtime::builder()
         .discover(false)
@@ -200,8 +200,8 @@ fn the_cost_of_all_loads_is_summed_up() {
     for code in ["noop", "noop", "spin", "noop"] {
         open(folder.path(), &loads, &Options::new()).load(&source(code)).unwrap();
     }
-    let mut options = CacheOptions::default();
-    options.folder = Some(folder.path().to_owned());
+    // SAFETY: only this program writes to the folder.
+    let options = unsafe { CacheOptions::default().with_folder(folder.path()) };
     let totals = CodeCache::with_options(options).totals().unwrap();
     assert_eq!((totals.hits.loads, totals.misses.loads), (2, 2), "{totals:?}");
     assert!(totals.misses.compile > Duration::ZERO && totals.hits.compile == Duration::ZERO, "{totals:?}");

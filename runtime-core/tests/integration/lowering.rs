@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use runtime_core::backend::OptionSpec;
-use runtime_core::code::{ArgKind, Param};
+use runtime_core::cache::{CacheOptions, CodeCache};
+use runtime_core::code::{ArgKind, CodeOrigin, Param};
+use runtime_core::dispatch::{ArgType, Dispatcher};
 use runtime_core::lowering::{Lowered, LoweredKernel, LoweredParam, Lowering, PortableSource};
 use runtime_core::{
     Access, Arg, CodeFormat, DType, DeviceInfo, Error, ErrorKind, Geometry, ModuleSource, Options, Result,
@@ -148,6 +150,78 @@ fn options_that_remove_checks_are_unsafe() {
     // SAFETY: nothing is launched.
     let unchecked = unsafe { safe.unchecked() };
     device.load(&unchecked.option("prefix", "p_")).unwrap();
+}
+
+#[test]
+fn code_that_somebody_vouches_for_is_not_shared_with_safe_code() {
+    let device = runtime().open("null").unwrap();
+    let text = "main saxpy_f32";
+    let safe = ModuleSource::wgsl(text);
+    // SAFETY: nothing is launched.
+    let unchecked = unsafe { safe.clone().unchecked() };
+    // SAFETY: as above.
+    let native = unsafe { ModuleSource::native("wgsl", text) };
+    let _kept = device.load(&unchecked).unwrap();
+    let error = device.load(&safe.clone().option("unchecked", true)).unwrap_err();
+    assert!(error.message().contains("ModuleSource::unchecked"), "{error}");
+    let dispatcher = Dispatcher::new(safe.clone().option("unchecked", true), "main");
+    let error = dispatcher.precompile(&*device, &[ArgType::Scalar(DType::F32)]).unwrap_err();
+    assert!(error.message().contains("ModuleSource::unchecked"), "{error}");
+    let _kept = device.load(&native.option("prefix", "p_")).unwrap();
+    let error = device.load(&safe.option("prefix", "p_")).unwrap_err();
+    assert!(error.message().contains("unknown option \"prefix\""), "{error}");
+}
+
+/// As [`Renaming`], for code that is kept on disk.
+#[derive(Debug)]
+struct Kept;
+
+// SAFETY: as `Renaming`.
+unsafe impl Lowering for Kept {
+    fn format(&self) -> CodeFormat {
+        Renaming.format()
+    }
+
+    fn options(&self) -> Vec<OptionSpec> {
+        Renaming.options()
+    }
+
+    fn target(&self, device: &DeviceInfo) -> Option<CodeFormat> {
+        Renaming.target(device)
+    }
+
+    fn identity(&self, _device: &DeviceInfo) -> Option<String> {
+        Some("1".to_owned())
+    }
+
+    fn lower(&self, source: &PortableSource<'_>, device: &DeviceInfo) -> Result<Lowered> {
+        Renaming.lower(source, device)
+    }
+}
+
+#[test]
+fn trust_is_a_part_of_the_key_on_disk() {
+    let (folder, origins) = (tempfile::tempdir().unwrap(), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let load = |source: &ModuleSource| {
+        // SAFETY: only this test writes to the folder.
+        let options = unsafe { CacheOptions::default().with_folder(folder.path()) };
+        let seen = origins.clone();
+        let runtime = Runtime::builder().discover(false).register(runtime_null::backend());
+        let runtime = runtime
+            .with_lowering(Arc::new(Kept))
+            .code_cache(CodeCache::with_options(options))
+            .on_load(move |load| seen.lock().unwrap().push(load.origin))
+            .build();
+        let device = runtime.open_with("null", &Options::new().with("compiler", true)).unwrap();
+        device.load(source).unwrap();
+    };
+    let safe = ModuleSource::wgsl("main saxpy_f32");
+    // SAFETY: nothing is launched.
+    load(&unsafe { ModuleSource::native("wgsl", "main saxpy_f32") });
+    load(&safe);
+    load(&safe);
+    let expected = [CodeOrigin::Compiled, CodeOrigin::Compiled, CodeOrigin::Cache];
+    assert_eq!(*origins.lock().unwrap(), expected);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Boards, as data: a TOML file each.
 
-use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use runtime_core::backend::{read_trusted, trusted_file, trusted_folder};
 use runtime_core::{Error, ErrorKind, Result};
 use serde::Deserialize;
 
@@ -272,6 +272,17 @@ impl Board {
         Ok(board)
     }
 
+    /// The files in `folder` that are compiled or run with it: its driver, and what its commands name.
+    fn own_files(&self, folder: &Path) -> Vec<PathBuf> {
+        let folder = folder.display().to_string();
+        let server = self.server.iter().map(|server| &server.command);
+        let uart = self.uart.iter().flat_map(|uart| [&uart.flash, &uart.reset]);
+        let words = server.chain(uart).flatten();
+        let named = words.filter_map(|word| Some(PathBuf::from(&word[word.find(&folder)?..])));
+        let driver = self.uart.iter().filter_map(Uart::own_driver).map(Path::to_owned);
+        named.chain(driver).filter(|path| path.is_file()).collect()
+    }
+
     /// Makes the paths in its file those of a file in `folder`.
     fn locate(&mut self, folder: &Path) {
         let server = self.server.iter_mut().map(|server| &mut server.command);
@@ -331,19 +342,24 @@ impl Board {
 /// All boards: those of this library, then the `.toml` files of `folder` in the order of their names.
 ///
 /// # Errors
-/// `Io` for a folder or file that cannot be read; `InvalidArgument` for an invalid board file, or a name that is taken.
+/// `Io` for a folder or file that cannot be read, and a file that others may write to; `Unavailable` for such a folder;
+/// `InvalidArgument` for an invalid board file, or a name that is taken.
 pub(crate) fn all(folder: Option<&Path>) -> Result<Vec<Board>> {
     // Commands run in another folder, where relative paths would not resolve.
-    let absolute = |folder: &Path| std::path::absolute(folder).map_err(|error| unreadable(folder, &error));
-    let folder = folder.map(absolute).transpose()?;
+    let folder =
+        folder.map(|folder| trusted_folder(folder).map_err(|error| untrusted(&error))).transpose()?;
     let mut boards = Vec::new();
     for (file, text) in KNOWN {
         boards.push(Board::parse(file, text)?);
     }
     for file in folder.as_deref().map(files).transpose()?.unwrap_or_default() {
-        let text = read(&file).map_err(|error| unreadable(&file, &error))?;
-        let mut board = Board::parse(&file.display().to_string(), &text)?;
-        board.locate(file.parent().unwrap_or(&file));
+        let mut board = Board::parse(&file.display().to_string(), &read(&file)?)?;
+        let folder = file.parent().unwrap_or(&file);
+        board.locate(folder);
+        board
+            .own_files(folder)
+            .iter()
+            .try_for_each(|file| trusted_file(file).map_err(|error| untrusted(&error)))?;
         if boards.iter().any(|known| known.name == board.name) {
             return Err(Error::invalid(format!(
                 "board file {}: there is a board \"{}\" already",
@@ -356,8 +372,9 @@ pub(crate) fn all(folder: Option<&Path>) -> Result<Vec<Board>> {
     Ok(boards)
 }
 
-fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
-    let entries = std::fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable = |error| Error::new(ErrorKind::Io, format!("boards: {}: {error}", folder.display()));
+    let entries = std::fs::read_dir(folder).map_err(unreadable)?;
     let mut files: Vec<_> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
@@ -366,17 +383,15 @@ fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
     Ok(files)
 }
 
-/// Reads a file of plausible size; a pipe or a device might not end.
-fn read(file: &Path) -> io::Result<String> {
-    let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
-        return Err(io::Error::other(format!("it is not a regular file of at most {MAX_FILE_BYTES} bytes")));
-    }
-    std::fs::read_to_string(file)
+/// Reads a board file, whose commands are executed.
+fn read(file: &Path) -> Result<String> {
+    let bytes = read_trusted(file, MAX_FILE_BYTES).map_err(|error| untrusted(&error))?.unwrap_or_default();
+    String::from_utf8(bytes)
+        .map_err(|_| Error::new(ErrorKind::Io, format!("boards: {}: it is not UTF-8 text", file.display())))
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("boards: {}: {error}", path.display()))
+fn untrusted(error: &Error) -> Error {
+    Error::new(error.kind(), format!("boards: {}", error.message()))
 }
 
 #[cfg(test)]
@@ -504,7 +519,7 @@ mod tests {
         let text = KNOWN[2].1.replace("mps2-an385", "mine").replace("\"cmsdk\"", "\"own.c\"");
         std::fs::write(folder.path().join("mine.toml"), text).unwrap();
         let current = std::env::current_dir().unwrap();
-        let up: std::path::PathBuf = current.components().skip(1).map(|_| "..").collect();
+        let up: PathBuf = current.components().skip(1).map(|_| "..").collect();
         let boards = all(Some(&up.join(folder.path().strip_prefix("/").unwrap()))).unwrap();
         let driver = &boards[KNOWN.len()].uart.as_ref().unwrap().driver;
         assert!(driver.starts_with('/') && driver.ends_with("/own.c"), "{driver}");
@@ -519,6 +534,28 @@ mod tests {
         assert_eq!(boards[KNOWN.len()].name, "mine");
         std::fs::write(folder.path().join("again.toml"), KNOWN[2].1).unwrap();
         assert!(all(Some(folder.path())).unwrap_err().message().contains("already"));
+    }
+
+    #[test]
+    fn what_others_can_change_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let text = KNOWN[2].1.replace("mps2-an385", "mine").replace("\"cmsdk\"", "\"parts/own.c\"");
+        let flash = "[uart]\nflash = [\"{folder}/tools/flash\", \"{elf}\"]";
+        std::fs::write(folder.path().join("mine.toml"), text.replace("[uart]", flash)).unwrap();
+        for (place, file) in [("parts", "own.c"), ("tools", "flash")] {
+            std::fs::create_dir(folder.path().join(place)).unwrap();
+            std::fs::write(folder.path().join(place).join(file), "").unwrap();
+        }
+        for place in ["", "mine.toml", "parts", "parts/own.c", "tools", "tools/flash"] {
+            all(Some(folder.path())).unwrap();
+            let path = folder.path().join(place);
+            let before = path.metadata().unwrap().permissions();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
+            let error = all(Some(folder.path())).unwrap_err();
+            assert!(error.message().contains("other users may write to"), "{place}: {error}");
+            std::fs::set_permissions(&path, before).unwrap();
+        }
     }
 
     #[test]

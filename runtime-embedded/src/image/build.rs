@@ -111,8 +111,15 @@ impl Builder {
         let firmware = self.firmware(state)?;
         self.compiler().build_kernel(folder, (source, code), parameters, &firmware)?;
         let bytes = fs::read(elf).map_err(|error| io("image", &error))?;
-        note.inspect(|note| self.notes.write(note, &bytes));
+        self.keep(note, &bytes);
         Ok(bytes)
+    }
+
+    /// Keeps what has just been compiled from everything in its key.
+    #[allow(unsafe_code, reason = "a note of what was compiled")]
+    fn keep(&self, note: Option<[u8; 32]>, bytes: &[u8]) {
+        // SAFETY: the compiler would make the same of it again.
+        note.inspect(|note| unsafe { self.notes.write(note, bytes) });
     }
 
     /// The objects of the firmware: those of the last image, unless the user's driver has changed.
@@ -140,7 +147,7 @@ impl Builder {
                 None => {
                     compiler.compile_firmware(source, &uart.flags, &object)?;
                     let bytes = fs::read(&object).map_err(|error| io(source, &error))?;
-                    note.inspect(|note| self.notes.write(note, &bytes));
+                    self.keep(note, &bytes);
                 }
             }
             Ok(object)

@@ -1,8 +1,10 @@
 //! The files and flags of the firmware for boards that are reached over a UART.
 
-use std::fs;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
+use runtime_core::backend::{open_regular_file, read_file};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::boards::{Board, DRIVERS, LinkKind, Uart};
@@ -25,7 +27,7 @@ fn uart(board: &Board) -> Option<&Uart> {
 /// The text of a driver of the user; empty if the board has none.
 pub(super) fn own_driver(board: &Board) -> Vec<u8> {
     let driver = uart(board).and_then(Uart::own_driver);
-    driver.and_then(|driver| fs::read(driver).ok()).unwrap_or_default()
+    driver.and_then(|driver| read_file(driver).ok()).unwrap_or_default()
 }
 
 /// The files for a board; none for one with a debugger. A driver of the user is copied into `folder`.
@@ -37,7 +39,8 @@ pub(super) fn files(board: &Board, folder: &Path) -> Result<UartFiles> {
     let driver = match uart.own_driver() {
         None => format!("uart_{}.c", uart.driver),
         Some(driver) => {
-            fs::copy(driver, folder.join(OWN_DRIVER)).map_err(|error| {
+            let copy = |mut from| io::copy(&mut from, &mut File::create(folder.join(OWN_DRIVER))?);
+            open_regular_file(driver).and_then(copy).map_err(|error| {
                 Error::new(
                     ErrorKind::InvalidArgument,
                     format!(

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::fs;
 
+use crate::printable::is_obeyed;
+
 /// How much of a command is shown.
 const MAX_CHARACTERS: usize = 80;
 /// A worker's supervisor and its inner process descend from the command that is looked for.
@@ -67,7 +69,7 @@ fn shown(words: &[String]) -> Option<String> {
     if shown.len() < text.len() {
         shown.push('…');
     }
-    let shown: String = shown.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let shown: String = shown.chars().map(|c| if is_obeyed(c) { '?' } else { c }).collect();
     (!shown.is_empty()).then_some(shown)
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::cpu_list;
 use super::process_usage::ProcessUsage;
-use crate::row::printable;
+use crate::printable::printable;
 
 /// Where the files are.
 #[derive(Clone, Debug)]

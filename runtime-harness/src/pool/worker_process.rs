@@ -197,7 +197,7 @@ impl ProcessGroups {
 fn read_replies(replies: Option<ChildStdout>, worker: u64, events: &Sender<Event>) {
     let mut input = replies.map(BufReader::new);
     while let Some(input) = &mut input
-        && let Ok(Some(line)) = protocol::read_bytes(input)
+        && let Some(line) = protocol::read_reply(input)
     {
         // Any other line comes from a launcher, or from a stray process that holds the pipe.
         let Ok(reply) = serde_json::from_slice::<Reply>(&line) else { continue };

@@ -3,6 +3,7 @@
 use runtime_core::evaluate::{Measurement, Validation};
 use runtime_core::{Error, ErrorKind, Result};
 
+use crate::printable::printable_lines;
 use crate::row::{Counts, Roofline, Row};
 
 /// A column: its name, and its value for a row that has one.
@@ -102,7 +103,19 @@ pub fn header() -> Result<String> {
 /// # Errors
 /// `Internal` if it cannot be written as CSV.
 pub fn line(row: &Row) -> Result<String> {
-    record(COLUMNS.map(|(_, value)| value(row).unwrap_or_default()))
+    record(COLUMNS.map(|(_, value)| cell(&value(row).unwrap_or_default())))
+}
+
+/// A cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe.
+fn cell(text: &str) -> String {
+    let text = printable_lines(text);
+    let is_number = text.parse::<f64>().is_ok();
+    match text.starts_with(['=', '+', '-', '@', '\t', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'])
+        && !is_number
+    {
+        true => format!("'{text}"),
+        false => text,
+    }
 }
 
 fn record(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<String> {
@@ -113,4 +126,22 @@ fn write(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<String, Bo
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(cells)?;
     Ok(String::from_utf8(writer.into_inner()?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cell;
+
+    #[test]
+    fn no_cell_is_a_formula_or_an_instruction() {
+        for formula in
+            ["=1+2", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\n=1", "\u{ff1d}1", "-", "--1"]
+        {
+            assert_eq!(cell(formula), format!("'{formula}"));
+        }
+        for plain in ["-1", "-1.5e-7", "+3", "-inf", "a=b", "1-2", "", "k n=-1", "a\nb"] {
+            assert_eq!(cell(plain), plain);
+        }
+        assert_eq!(cell("\r=1\u{1b}[2J"), "\u{fffd}=1\u{fffd}[2J");
+    }
 }

@@ -6,8 +6,10 @@
 pub mod csv;
 pub mod json;
 
+use std::io;
 use std::path::Path;
 
+use runtime_core::backend::open_regular_file;
 use runtime_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -57,7 +59,7 @@ impl Report {
     /// `Io` if the file cannot be read. `InvalidArgument` if it is not JSON, has another schema or a newer version, or a
     /// field is wrong.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = open_regular_file(path).and_then(io::read_to_string).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot read {}: {error}", path.display())).with_source(error)
         })?;
         Self::parse(&text).map_err(|message| Error::invalid(format!("{}: {message}", path.display())))

@@ -30,7 +30,7 @@ pub use counters::{CounterValue, Energy};
 pub use counts::{Counts, ImageUsage, StackUsage};
 pub use fusion::{ChainRun, FusedKernel, Fusion, TensorCheck};
 pub use noise::{Defect, DeviceNoise, HostNoise, Noise, OtherProcess};
-pub use outcome::{Outcome, Phase, Status, error_text, headline, printable};
+pub use outcome::{Outcome, Phase, Status, error_text, headline};
 pub use placement::{ArgumentPlacement, ArgumentTransfer};
 pub use resource_usage::{Occupancy, ResourceUsage};
 pub use roofline::{ComputeRoof, Limit, MemoryRoof, Roofline, Unit};

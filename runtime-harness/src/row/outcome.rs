@@ -5,6 +5,7 @@ use runtime_core::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 
 use super::is_skipped;
+use crate::printable::printable;
 
 /// How an evaluation ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -195,12 +196,6 @@ pub fn headline(text: &str) -> String {
     let is_error = |line: &&str| line.contains(": error:") || line.contains(": fatal error:");
     let found = text.lines().find(is_error).or_else(|| text.lines().find(|line| !line.trim().is_empty()));
     printable(found.unwrap_or_default()).trim().to_owned()
-}
-
-/// Text without control characters, which could reprogram the terminal.
-#[must_use]
-pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn signal_name(signal: i32) -> String {

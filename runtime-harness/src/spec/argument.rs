@@ -1,6 +1,6 @@
 //! `[[arg]]`: tensors, scalars, structures, bytes and work-group memory.
 
-use runtime_core::backend::did_you_mean;
+use runtime_core::backend::{did_you_mean, read_file};
 use runtime_core::code::Record;
 use runtime_core::evaluate::DataLocation;
 use runtime_core::{Access, DType, DTypeClass, Result};
@@ -111,7 +111,7 @@ fn bytes(item: &Item<'_>) -> Result<Vec<u8>> {
         return item.list()?.iter().map(|byte| byte.integer(0)).collect();
     }
     let path = file_of(item)?.ok_or_else(|| item.error("expected a list of bytes or \"file:PATH\""))?;
-    std::fs::read(&path).map_err(|error| item.error(&format!("cannot read {}: {error}", path.display())))
+    read_file(&path).map_err(|error| item.error(error.message()))
 }
 
 /// The path of `file:PATH`.

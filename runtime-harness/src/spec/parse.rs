@@ -12,7 +12,7 @@ use super::expression::{Symbol, Symbols, evaluate};
 use super::scalar::{decode_float, integer_bounds};
 use super::space_table::{self, Known};
 use super::{Argument, ArgumentKind, Expected, Extent, KernelSource, Overrides, Reference, Spec, Specialise};
-use crate::settings::Settings;
+use crate::settings::{Settings, check_number};
 
 const TOP_LEVEL_KEYS: [&str; 11] = [
     "version",
@@ -389,13 +389,22 @@ fn counter_names(item: &Item<'_>) -> Result<Vec<String>> {
 
 fn settings(item: &Item<'_>) -> Result<Settings> {
     let section = item.section("[eval]", &EVAL_KEYS)?;
-    let real = |key, least| section.optional(key).map(|item| item.real(least)).transpose();
+    let check =
+        |item: &Item<'_>| check_number(item.key, item.real(0.0)?).map_err(|message| item.error(&message));
+    let real = |key, least| {
+        let bounded = |item: Item<'_>| item.real(least).and_then(|value| check(&item).map(|()| value));
+        section.optional(key).map(bounded).transpose()
+    };
+    let count = |key, least| {
+        let bounded = |item: Item<'_>| item.integer(least).and_then(|value| check(&item).map(|()| value));
+        section.optional(key).map(bounded).transpose()
+    };
     Ok(Settings {
-        repeat: section.optional("repeat").map(|item| item.integer(1)).transpose()?,
+        repeat: count("repeat", 1)?,
         until_percent: real("until_percent", 0.001)?,
-        number: section.optional("number").map(|item| item.integer(1)).transpose()?,
+        number: count("number", 1)?,
         min_repeat_ms: real("min_repeat_ms", 0.0)?,
-        warmup: section.optional("warmup").map(|item| item.integer(0)).transpose()?,
+        warmup: count("warmup", 0)?,
         validate: section.optional("validate").map(|item| item.flag()).transpose()?,
         clock: section.optional("clock").map(|item| item.parsed()).transpose()?,
         flush_cache: section.optional("flush_cache").map(|item| item.parsed()).transpose()?,

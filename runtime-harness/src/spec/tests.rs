@@ -309,6 +309,11 @@ fn tables_are_checked_with_their_line() {
             ("[eval]\nclock = \"host_wal\"", "spec.toml:6: clock in [eval]: "),
             ("[eval]\nrepeat = 0", "spec.toml:6: repeat in [eval]: must be at least 1, got 0"),
             (
+                "[eval]\nrepeat = 1000000001",
+                "spec.toml:6: repeat in [eval]: must be a number from 1 to 1000000000",
+            ),
+            ("[eval]\nbudget_s = 1e308", "spec.toml:6: budget_s in [eval]: must be a number from 0 to 86400"),
+            (
                 "[specialise]\nconstants = { \"A-B\" = 1 }",
                 "spec.toml:6: A-B in [specialise.constants]: a constant's name",
             ),
@@ -426,6 +431,9 @@ fn a_byte_order_mark_is_skipped() {
     let error = Spec::load(folder.path(), &Overrides::default()).unwrap_err();
     assert!(error.message().contains("is a directory, not a regular file"), "{error}");
     let error = Spec::load(Path::new("/dev/zero"), &Overrides::default()).unwrap_err();
+    assert!(error.message().contains("not a regular file"), "{error}");
+    std::fs::File::create(&path).unwrap().set_len((64 << 20) + 1).unwrap();
+    let error = Spec::load(&path, &Overrides::default()).unwrap_err();
     assert!(error.message().contains("larger than"), "{error}");
 }
 

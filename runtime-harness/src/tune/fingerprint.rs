@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use runtime_core::Options;
+use runtime_core::backend::read_file;
 use sha2::{Digest, Sha256};
 
 use crate::describe;
@@ -23,7 +24,7 @@ impl Contents {
         files.retain(|path| *path != spec.path);
         let read = |path: PathBuf| {
             // A file that cannot be read is noticed when it is used.
-            let digest = Sha256::digest(std::fs::read(&path).unwrap_or_default()).to_vec();
+            let digest = Sha256::digest(read_file(&path).unwrap_or_default()).to_vec();
             (path, digest)
         };
         Self {

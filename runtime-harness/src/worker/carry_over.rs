@@ -7,6 +7,7 @@ use runtime_core::CodeFormat;
 
 use crate::job::Job;
 use crate::spec::{Expected, KernelSource, Spec};
+use crate::text_file;
 
 /// The job of `spec`, with the data of an old job of the same files as far as it is the same. The flag, of the old job and of
 /// the new one, says whether the expected outputs are known.
@@ -46,7 +47,7 @@ fn is_independent(code: &KernelSource, names: &[&str]) -> bool {
 }
 
 fn read(path: &Path) -> Option<String> {
-    std::fs::read_to_string(path).ok()
+    text_file::read(path).ok()
 }
 
 fn lacks(text: &str, names: &[&str]) -> bool {

@@ -60,8 +60,8 @@ impl Connection {
     }
 
     fn answer_all(&mut self, session: &mut Session<'_>) -> std::io::Result<()> {
-        while let Some(line) = protocol::read_line(&mut self.input)? {
-            let reply = match Request::parse(&line) {
+        while let Some(request) = Request::read(&mut self.input)? {
+            let reply = match request {
                 Ok(request) => self.answer(&request, session),
                 Err(reply) => reply,
             };

@@ -11,8 +11,10 @@ use crate::row::{Phase, Row};
 /// The version of the protocol.
 pub const VERSION: u32 = 1;
 
-/// Longer than any request or row. Without a limit, a line without an end would fill the memory.
-const MAX_LINE_BYTES: u64 = 256 << 20;
+/// Longer than any request.
+const MAX_REQUEST_BYTES: u64 = 16 << 20;
+/// Longer than any row.
+const MAX_REPLY_BYTES: u64 = 256 << 20;
 
 /// A candidate to evaluate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -158,13 +160,25 @@ impl Reply {
 }
 
 impl Request {
-    /// Reads a request.
+    /// Reads the next request; `None` at the end of the input. A malformed line is answered by itself: the lines after it are read.
     ///
     /// # Errors
-    /// The reply to a malformed request.
-    pub fn parse(line: &str) -> Result<Self, Reply> {
-        serde_json::from_str(line).map_err(|error| {
-            let id = serde_json::from_str(line).ok().and_then(|value: Value| value.get("id")?.as_u64());
+    /// Any I/O error; within it, the reply to a malformed request.
+    pub fn read(input: &mut impl BufRead) -> io::Result<Option<Result<Self, Reply>>> {
+        Ok(read_line(input, MAX_REQUEST_BYTES)?.map(|line| match line {
+            Line::Whole(line) => Self::parse(&line),
+            Line::TooLong => {
+                let error = format!("not a valid request: a line of more than {MAX_REQUEST_BYTES} bytes");
+                Err(Reply::Error { id: None, error })
+            }
+        }))
+    }
+
+    fn parse(line: &[u8]) -> Result<Self, Reply> {
+        let request = serde_json::from_slice(line).map_err(|error| error.to_string());
+        let checked = request.and_then(|request: Self| request.candidate.settings.check().map(|()| request));
+        checked.map_err(|error| {
+            let id = serde_json::from_slice(line).ok().and_then(|value: Value| value.get("id")?.as_u64());
             Reply::Error { id, error: format!("not a valid request: {error}") }
         })
     }
@@ -181,30 +195,38 @@ pub fn write_line(output: &mut impl Write, message: &impl Serialize) -> io::Resu
     output.flush()
 }
 
-/// Reads the next line that is not empty; `None` at the end.
-///
-/// # Errors
-/// Any I/O error; `InvalidData` for a line without an end, or one that is not UTF-8.
-pub fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
-    let line = read_bytes(input)?.map(String::from_utf8).transpose();
-    line.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+/// Reads the next reply; `None` at the end, or after a line that no worker writes.
+pub(crate) fn read_reply(input: &mut impl BufRead) -> Option<Vec<u8>> {
+    match read_line(input, MAX_REPLY_BYTES) {
+        Ok(Some(Line::Whole(line))) => Some(line),
+        _ => None,
+    }
 }
 
-/// As [`read_line`], of a line that need not be text.
-pub(crate) fn read_bytes(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+/// A line without its end.
+#[derive(Debug, PartialEq)]
+enum Line {
+    Whole(Vec<u8>),
+    TooLong,
+}
+
+/// Reads the next line that is not empty, which need not be text; `None` at the end. A line of more than `most` bytes is
+/// skipped, and never held in memory.
+fn read_line(input: &mut impl BufRead, most: u64) -> io::Result<Option<Line>> {
     loop {
         let mut bytes = Vec::new();
-        input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)?;
+        input.by_ref().take(most + 1).read_until(b'\n', &mut bytes)?;
         match bytes.pop() {
             None => return Ok(None),
             Some(b'\n') => {}
+            Some(_) if bytes.len() as u64 == most => {
+                input.skip_until(b'\n')?;
+                return Ok(Some(Line::TooLong));
+            }
             Some(last) => bytes.push(last),
         }
-        if bytes.len() as u64 >= MAX_LINE_BYTES - 1 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
-        }
         if !bytes.iter().all(u8::is_ascii_whitespace) {
-            return Ok(Some(bytes));
+            return Ok(Some(Line::Whole(bytes)));
         }
     }
 }
@@ -232,18 +254,35 @@ mod tests {
 
     #[test]
     fn a_malformed_request_is_answered_with_its_number() {
-        let reply = |line| Request::parse(line).unwrap_err();
-        assert!(matches!(reply("{"), Reply::Error { id: None, .. }));
+        let reply = |line: &[u8]| Request::parse(line).unwrap_err();
+        assert!(matches!(reply(b"{"), Reply::Error { id: None, .. }));
+        assert!(matches!(reply(b"{\"id\": 3, \"x\": \"\xff\"}"), Reply::Error { id: None, .. }), "not UTF-8");
         assert!(
-            matches!(reply(r#"{"id": 3}"#), Reply::Error { id: Some(3), error } if error.contains("candidate"))
+            matches!(reply(br#"{"id": 3}"#), Reply::Error { id: Some(3), error } if error.contains("candidate"))
+        );
+        let endless =
+            br#"{"id": 3, "candidate": {"spec": "a", "device": "b", "settings": {"budget_s": 1e308}}}"#;
+        assert!(
+            matches!(reply(endless), Reply::Error { id: Some(3), error } if error.contains("settings.budget_s"))
         );
     }
 
     #[test]
     fn empty_lines_are_skipped_and_the_last_line_needs_no_end() {
-        let mut input = &b"\n \na\nb"[..];
-        assert_eq!(read_line(&mut input).unwrap().as_deref(), Some("a"));
-        assert_eq!(read_line(&mut input).unwrap().as_deref(), Some("b"));
-        assert_eq!(read_line(&mut input).unwrap(), None);
+        let mut input = &b"\n \na\n\xffb"[..];
+        for line in [&b"a"[..], b"\xffb"] {
+            assert_eq!(read_line(&mut input, 100).unwrap(), Some(Line::Whole(line.to_vec())));
+        }
+        assert_eq!(read_line(&mut input, 100).unwrap(), None);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_skipped() {
+        let mut input = &b"1234\n12345\n123456789\n123\n12345"[..];
+        let mut next = || read_line(&mut input, 4).unwrap();
+        assert_eq!(next(), Some(Line::Whole(b"1234".to_vec())));
+        assert_eq!([next(), next()], [Some(Line::TooLong), Some(Line::TooLong)]);
+        assert_eq!(next(), Some(Line::Whole(b"123".to_vec())));
+        assert_eq!([next(), next()], [Some(Line::TooLong), None]);
     }
 }

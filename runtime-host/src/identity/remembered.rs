@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use runtime_core::backend::{Notes, Source};
+use runtime_core::backend::{Notes, Source, read_file};
 use serde::{Deserialize, Serialize};
 
 use super::joints::without_joints;
@@ -45,6 +45,7 @@ pub(super) fn find(notes: &Notes, key: &[u8]) -> Option<String> {
 }
 
 /// Keeps the hash of what a run of the preprocessor made of `text`, unless there is any doubt that the state is complete.
+#[allow(unsafe_code, reason = "a note of what was found out")]
 pub(super) fn keep(
     notes: &Notes,
     key: &[u8],
@@ -55,7 +56,8 @@ pub(super) fn keep(
     let state = if is_doubtful(text) { None } else { State::of(text, run, started) };
     // A path that is not UTF-8 cannot be written.
     if let Some(Ok(note)) = state.map(|state| serde_json::to_vec(&(hash, state))) {
-        notes.write(key, &note);
+        // SAFETY: the preprocessor has just made text with this hash, in this state.
+        unsafe { notes.write(key, &note) };
     }
 }
 
@@ -135,7 +137,7 @@ impl State {
 impl File {
     /// Reads a file; `None` if it changed lately, or if what it says depends on more than itself.
     fn read(path: &Path, quiet_since: SystemTime) -> Option<Self> {
-        let content = std::fs::read(path).ok()?;
+        let content = read_file(path).ok()?;
         if is_doubtful(&content) {
             return None;
         }
@@ -152,7 +154,7 @@ impl File {
     fn is_current(&self) -> bool {
         let Ok(metadata) = self.path.metadata() else { return false };
         let is_same = || {
-            let content = std::fs::read(&self.path).ok()?;
+            let content = read_file(&self.path).ok()?;
             Some(blake3::hash(&content).to_hex().as_str() == self.hash)
         };
         metadata.is_file() && (stat(&metadata) == self.stat || is_same().unwrap_or(false))

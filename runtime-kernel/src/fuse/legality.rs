@@ -7,6 +7,7 @@ use runtime_core::{DeviceInfo, OptionValue, Options};
 use super::kernel::Body;
 use super::merge::Guard;
 use super::walk::Shape;
+use crate::parse::specialise;
 use crate::program::Feature;
 
 /// Tensors of a fused kernel: OpenCL devices take at least 1024 bytes of arguments, 16 for each tensor with its size.
@@ -162,7 +163,7 @@ fn options(earlier: &Launch<'_>, next: &Launch<'_>) -> Result<(), String> {
 
 /// Whether a load option is part of the text of a fused kernel.
 fn is_specialisation(key: &str) -> bool {
-    matches!(key, "constant" | "element")
+    specialise::OPTIONS.contains(&key)
 }
 
 /// The load options of a fused kernel.

@@ -23,6 +23,15 @@ pub(crate) fn root(function: &Function, pointer: Value) -> Root {
     }
 }
 
+/// The argument that a pointer is derived from.
+pub(crate) fn argument(function: &Function, pointer: Value) -> Option<usize> {
+    match function.expressions[pointer] {
+        Expression::FunctionArgument(index) => Some(index as usize),
+        Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => argument(function, base),
+        _ => None,
+    }
+}
+
 /// The array that a pointer to an element leads into.
 pub(crate) fn array_of(function: &Function, element: Value) -> Value {
     match function.expressions[element] {

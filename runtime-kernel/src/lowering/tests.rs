@@ -45,7 +45,8 @@ fn the_first_format_of_the_device_with_a_writer_is_chosen() {
 
 #[test]
 fn subgroups_select_a_later_version_of_opencl_c() {
-    let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+    let code = "enable subgroups;
+        @group(0) @binding(0) var<storage, read_write> y: array<u32>;
         @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) {
             y[i] = subgroupAdd(i);
         }";
@@ -66,7 +67,8 @@ fn subgroups_select_a_later_version_of_opencl_c() {
 
 #[test]
 fn a_required_subgroup_size_is_that_of_the_device_or_emulated() {
-    let code = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+    let code = "enable subgroups;
+        @group(0) @binding(0) var<storage, read_write> y: array<u32>;
         @compute @workgroup_size(32) fn main(@builtin(subgroup_size) size: u32) { y[0] = size + subgroupAdd(1u); }";
     let lower = |format: &str, property: Option<i64>, size: i64| {
         let mut device = device(&[format]);
@@ -304,7 +306,7 @@ fn groups_that_cannot_run_as_loops_are_refused_with_the_reason() {
     };
     let kernel = |body: &str| {
         format!(
-            "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+            "enable subgroups; @group(0) @binding(0) var<storage, read_write> y: array<u32>;
             @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {{ {body} }}"
         )
     };

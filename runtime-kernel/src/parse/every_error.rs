@@ -115,7 +115,7 @@ fn without_place(message: &str, code: &str, path: &str) -> String {
 }
 
 /// What is between the braces of each function.
-fn bodies(code: &str) -> Vec<Range<usize>> {
+pub(super) fn bodies(code: &str) -> Vec<Range<usize>> {
     let tokens: Vec<_> = tokens(code).collect();
     let mut bodies = Vec::new();
     let mut at = 0;

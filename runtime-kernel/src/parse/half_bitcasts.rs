@@ -160,7 +160,7 @@ impl<'a> Probe<'a> {
 }
 
 /// The tokens in bodies of functions that are not part of a constant or a `case`: naga has no derivatives there.
-fn evaluated(tokens: &[Token<'_>]) -> Vec<usize> {
+pub(super) fn evaluated(tokens: &[Token<'_>]) -> Vec<usize> {
     let (mut found, mut depth, mut is_function) = (Vec::new(), 0usize, false);
     // What ends the constant expression, if this is one.
     let mut ends: &[&str] = &[];

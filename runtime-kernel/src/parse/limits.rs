@@ -9,7 +9,9 @@ use super::tokens::{Token, tokens};
 const MAX_BYTES: usize = 4 << 20;
 /// Nested operators and brackets; an `else if` nests inside the branch before it.
 const MAX_LEVELS: usize = 1000;
-/// Nested brackets: naga's parser accepts 127 braces, and fewer than 200 brackets of all kinds.
+/// Nested braces: as many as WGSL requires of every implementation, and as naga accepts.
+const MAX_BRACES: usize = 127;
+/// Nested brackets of other kinds; naga accepts fewer than 200 of all kinds.
 const MAX_BRACKETS: usize = 120;
 /// Declarations, each of which may name the previous one.
 const MAX_DECLARATIONS: usize = 3000;
@@ -39,7 +41,7 @@ pub(crate) fn check<'a>(code: &'a str, path: &str) -> Result<(Depth, Vec<Token<'
     if code.len() > MAX_BYTES {
         return Err(failed(format!("too long: {} bytes of text, more than {MAX_BYTES}", code.len())));
     }
-    let mut counter = NestingCounter { open: vec![0], ..NestingCounter::default() };
+    let mut counter = NestingCounter { open: vec![Nesting::default()], ..NestingCounter::default() };
     let mut all: Vec<Token<'_>> = Vec::with_capacity(code.len() / BYTES_PER_TOKEN);
     for token in tokens(code) {
         counter.visit(&token, code);
@@ -52,11 +54,19 @@ pub(crate) fn check<'a>(code: &'a str, path: &str) -> Result<(Depth, Vec<Token<'
     Ok((if shallow { Depth::Shallow } else { Depth::Deep }, all))
 }
 
-/// Per open bracket, the number of operators in the current statement or operand: each may take all before it as
-/// its operand.
+/// An open bracket.
+#[derive(Default)]
+struct Nesting {
+    is_brace: bool,
+    /// Operators in the current statement or operand: each may take all before it as its operand.
+    operators: usize,
+}
+
 #[derive(Default)]
 struct NestingCounter {
-    open: Vec<usize>,
+    /// The text, and the open brackets in it.
+    open: Vec<Nesting>,
+    braces: usize,
     levels: usize,
     deepest: usize,
     declarations: usize,
@@ -74,7 +84,9 @@ impl NestingCounter {
         let own = if self.is_function { self.tokens } else { self.outside + self.tokens };
         if self.levels > MAX_LEVELS {
             Some(format!("nested too deep: more than {MAX_LEVELS} nested operators and brackets"))
-        } else if self.open.len() > MAX_BRACKETS + 1 {
+        } else if self.braces > MAX_BRACES {
+            Some(format!("nested too deep: more than {MAX_BRACES} nested braces"))
+        } else if self.open.len() - self.braces > MAX_BRACKETS + 1 {
             Some(format!("nested too deep: more than {MAX_BRACKETS} nested brackets"))
         } else if self.declarations > MAX_DECLARATIONS {
             Some(format!("too long: more than {MAX_DECLARATIONS} declarations"))
@@ -89,8 +101,10 @@ impl NestingCounter {
         self.tokens += 1;
         match token.text.as_bytes() {
             b"fn" => self.is_function |= self.open.len() == 1,
-            [b'(' | b'[' | b'{'] => {
-                self.open.push(0);
+            [bracket @ (b'(' | b'[' | b'{')] => {
+                let is_brace = *bracket == b'{';
+                self.open.push(Nesting { is_brace, operators: 0 });
+                self.braces += usize::from(is_brace);
                 self.levels += 1;
             }
             [b')'] => self.close(),
@@ -123,14 +137,17 @@ impl NestingCounter {
 
     fn operator(&mut self) {
         self.levels += 1;
-        if let Some(operators) = self.open.last_mut() {
-            *operators += 1;
+        if let Some(nesting) = self.open.last_mut() {
+            nesting.operators += 1;
         }
     }
 
     fn close(&mut self) {
-        if self.open.len() > 1 {
-            self.levels -= 1 + self.open.pop().unwrap_or(0);
+        if self.open.len() > 1
+            && let Some(closed) = self.open.pop()
+        {
+            self.levels -= 1 + closed.operators;
+            self.braces -= usize::from(closed.is_brace);
         }
     }
 
@@ -138,8 +155,8 @@ impl NestingCounter {
         if self.open.len() == 1 {
             self.end_declaration();
         }
-        if let Some(operators) = self.open.last_mut() {
-            self.levels -= std::mem::take(operators);
+        if let Some(nesting) = self.open.last_mut() {
+            self.levels -= std::mem::take(&mut nesting.operators);
         }
     }
 }
@@ -170,10 +187,10 @@ mod tests {
         assert_eq!(of(&"alias a = b;".repeat(600)), Some(Depth::Deep));
         assert_eq!(of(&"alias a = b;".repeat(20_000)), None);
         assert_eq!(of("}}}}))))"), Some(Depth::Shallow));
-        for [open, close] in [["(", ")"], ["[", "]"], ["{", "}"], ["f(g[", "])"]] {
+        for (open, close, most) in [("(", ")", 120), ("[", "]", 120), ("{", "}", 126), ("f(g[", "])", 60)] {
             let many = |count: usize| format!("fn f() {{ {}{} }}", open.repeat(count), close.repeat(count));
-            assert!(of(&many(59)).is_some(), "{open}");
-            assert_eq!(of(&many(121)), None, "{open}");
+            assert!(of(&many(most)).is_some(), "{open}");
+            assert_eq!(of(&many(most + 1)), None, "{open}");
         }
     }
 

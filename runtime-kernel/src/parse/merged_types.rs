@@ -2,8 +2,9 @@
 //! of an alias on the type (since gfx-rs/wgpu 4733), so that `alias Row = array<f32, 4>` and `array<f32, 4>` are two types
 //! for it.
 
-use naga::{Expression, Function, Handle, Module, Type, TypeInner, UniqueArena};
+use naga::{AddressSpace, Expression, Function, Handle, Module, Type, TypeInner, UniqueArena};
 
+use super::textures::packed_dtype;
 use crate::ir::blocks::functions_mut;
 
 /// Merges the types of a parsed module that differ in the names of aliases, also inside other types.
@@ -12,7 +13,12 @@ pub(super) fn merge(module: &mut Module) {
     // Entry points of other stages, which have types of their own, are refused later.
     let is_compute = module.entry_points.iter().all(|entry| entry.mesh_info.is_none());
     if is_compute && module.types.iter().any(|(_, ty)| is_alias(ty)) {
-        let merged = Merged::of(&mut module.types);
+        let variables = module.global_variables.iter();
+        let immediates: Vec<_> = variables
+            .filter(|(_, variable)| variable.space == AddressSpace::Immediate)
+            .map(|(_, variable)| variable.ty)
+            .collect();
+        let merged = Merged::of(&mut module.types, &immediates);
         merged.renew_module(module);
     }
 }
@@ -21,7 +27,8 @@ pub(super) fn merge(module: &mut Module) {
 struct Merged(Vec<Handle<Type>>);
 
 impl Merged {
-    fn of(types: &mut UniqueArena<Type>) -> Self {
+    /// Scalars of the structures in `immediates` keep the names of their aliases, which signatures tell.
+    fn of(types: &mut UniqueArena<Type>, immediates: &[Handle<Type>]) -> Self {
         let (mut new, mut merged) = (UniqueArena::new(), Self(Vec::with_capacity(types.len())));
         for (old, ty) in types.iter() {
             let Type { mut name, mut inner } = ty.clone();
@@ -30,11 +37,20 @@ impl Merged {
                 | TypeInner::Pointer { base, .. }
                 | TypeInner::BindingArray { base, .. } => merged.renew(base),
                 TypeInner::Struct { members, .. } => {
-                    members.iter_mut().for_each(|member| merged.renew(&mut member.ty));
+                    for member in members {
+                        let own = &types[member.ty];
+                        if immediates.contains(&old) && matches!(own.inner, TypeInner::Scalar(_)) {
+                            member.ty = new.insert(own.clone(), types.get_span(member.ty));
+                        } else {
+                            merged.renew(&mut member.ty);
+                        }
+                    }
                 }
                 _ => {}
             }
-            if !matches!(inner, TypeInner::Struct { .. }) {
+            // The name of a texture's buffer says what is packed in its words.
+            let is_packed = name.as_deref().is_some_and(|name| packed_dtype(name).is_some());
+            if !is_packed && !matches!(inner, TypeInner::Struct { .. }) {
                 name = None;
             }
             merged.0.push(new.insert(Type { name, inner }, types.get_span(old)));

@@ -1,24 +1,28 @@
 //! Front end: parses and validates text with naga, whose errors `explanations` puts in terms of the text.
 
-mod aliases;
 pub(crate) mod bindings;
 pub(crate) mod by_value;
 mod constants;
 pub(crate) mod diagnostics;
 pub(crate) mod directives;
+mod endless_loops;
 mod every_error;
 pub(crate) mod expansion_limits;
 mod explanations;
 pub(crate) mod f16_immediates;
+mod flat_groups;
 pub(crate) mod half_bitcasts;
+pub(crate) mod half_frexp;
 mod late_operands;
 mod let_values;
 pub(crate) mod limits;
 mod merged_types;
 pub(crate) mod panic_guard;
+mod pointer_aliases;
 mod pointer_calls;
 mod pointers_to_variables;
 mod remedies;
+pub(crate) mod rules;
 pub(crate) mod source_edits;
 pub(crate) mod specialise;
 pub(crate) mod subgroup_calls;
@@ -26,6 +30,7 @@ pub(crate) mod templates;
 pub(crate) mod text_edits;
 pub(crate) mod textures;
 pub(crate) mod tokens;
+mod type_aliases;
 pub(crate) mod type_parameters;
 
 use std::borrow::Cow;
@@ -75,9 +80,9 @@ pub(crate) fn parse_amended<'a>(code: &'a str, path: &str) -> Result<(Parsed, Co
         Ok(parsed) => return Ok((parsed, Cow::Borrowed(code))),
         Err(errors) => errors,
     };
-    let both = |code: &str| aliases::written_out(&constants::evaluated(code)?);
+    let both = |code: &str| type_aliases::written_out(&constants::evaluated(code)?);
     let found = amended(code, path, constants::evaluated)
-        .or_else(|| amended(code, path, aliases::written_out))
+        .or_else(|| amended(code, path, type_aliases::written_out))
         .or_else(|| amended(code, path, both));
     found.map(|(parsed, text)| (parsed, Cow::Owned(text))).ok_or(errors)
 }
@@ -101,10 +106,12 @@ pub(crate) fn parse_and_validate(code: &str, path: &str) -> Result<Parsed, Vec<S
     let mut module = wgsl::parse_str(code).map_err(|error| every_error::of_text(error, code, path))?;
     bindings::keep_compute(&mut module);
     late_operands::evaluate_first(&mut module);
+    endless_loops::complete(&mut module);
     merged_types::merge(&mut module);
-    let mut errors = Vec::new();
+    let mut errors = pointer_aliases::errors(&module, code, path);
+    errors.extend(rules::of_module(&module, code, path));
     if pointers_to_variables::are_taken(&module) {
-        errors = every_error::of_pointer_calls(&mut module, code, path);
+        errors.extend(every_error::of_pointer_calls(&mut module, code, path));
         if let Err((span, limit)) = pointers_to_variables::replace(&mut module) {
             errors.push(format!("{}: {limit}", location(code, path, span)));
             return Err(errors);
@@ -161,7 +168,7 @@ fn push_constant(code: &str) -> Option<Span> {
 /// extension `uniform_buffer_standard_layout` allows: they become storage buffers later.
 pub(crate) fn validate(module: &Module) -> Result<ModuleInfo, Box<WithSpan<ValidationError>>> {
     let validated =
-        |module| f16_immediates::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES));
+        |module| flat_groups::validate(module, &mut Validator::new(ValidationFlags::all(), CAPABILITIES));
     match validated(module) {
         Err(error) if is_layout(error.as_inner()) => {
             let mut copy = module.clone();
@@ -199,7 +206,7 @@ fn plain_uniforms_as_storage(module: &mut Module) {
 /// `Internal`: the transform that produced the module is wrong.
 pub(crate) fn validate_again(module: &Module) -> Result<ModuleInfo> {
     let mut validator = Validator::new(ValidationFlags::empty(), CAPABILITIES);
-    f16_immediates::validate(module, &mut validator).map_err(|error| {
+    flat_groups::validate(module, &mut validator).map_err(|error| {
         let text = with_causes(error.as_inner());
         Error::new(ErrorKind::Internal, format!("preparing the kernel: {text}"))
     })

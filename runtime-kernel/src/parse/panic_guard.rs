@@ -1,12 +1,12 @@
 //! Shields callers from naga: turns its panics into errors without printing them, and gives deep recursion a large
 //! stack.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::panic::{set_hook, take_hook};
 use std::sync::Once;
 use std::thread;
 
+use runtime_core::backend::{contain, panic_message};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::limits::Depth;
@@ -30,7 +30,10 @@ pub(crate) fn run<T: Send>(what: &str, depth: Depth, step: impl FnOnce() -> Resu
         Depth::Deep => thread::scope(|scope| {
             let thread = thread::Builder::new().stack_size(STACK_BYTES).name("runtime-kernel".to_owned());
             match thread.spawn_scoped(scope, || catch_panic(what, step)) {
-                Ok(thread) => thread.join().unwrap_or_else(|payload| Err(panic_error(what, &*payload))),
+                Ok(thread) => {
+                    let outcome = thread.join().map_err(panic_message);
+                    outcome.unwrap_or_else(|message| Err(panic_error(what, &message)))
+                }
                 Err(error) => {
                     let message = format!("cannot start a thread for a deeply nested kernel: {error}");
                     Err(Error::new(ErrorKind::OutOfResources, message))
@@ -43,18 +46,15 @@ pub(crate) fn run<T: Send>(what: &str, depth: Depth, step: impl FnOnce() -> Resu
 fn catch_panic<T>(what: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
     install_hook();
     let outer = GUARDED.replace(true);
-    let outcome = catch_unwind(AssertUnwindSafe(step));
+    let outcome = contain(step);
     GUARDED.set(outer);
-    outcome.unwrap_or_else(|payload| Err(panic_error(what, &*payload)))
+    outcome.unwrap_or_else(|message| Err(panic_error(what, &message)))
 }
 
 #[cold]
-fn panic_error(what: &str, payload: &(dyn Any + Send)) -> Error {
-    let words = payload.downcast_ref::<&str>().copied();
-    let words =
-        words.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+fn panic_error(what: &str, message: &str) -> Error {
     let place = LOCATION.take();
-    Error::new(ErrorKind::Internal, format!("panicked while {what}{place}: {words}"))
+    Error::new(ErrorKind::Internal, format!("panicked while {what}{place}: {message}"))
 }
 
 /// Installs a panic hook that stays silent inside guarded steps.

@@ -5,15 +5,14 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use naga::front::Typifier;
-use naga::proc::{ResolveContext, TypeResolution};
+use naga::proc::TypeResolution;
 use naga::{
     AddressSpace, Arena, Block, Expression, Function, FunctionArgument, GlobalVariable, Handle, Module,
     Range, ResourceBinding, Span, Statement, Type, TypeInner,
 };
 
 use crate::ir::rebuild::{Change, Rebuild};
-use crate::ir::{Global, Value, blocks, declare};
+use crate::ir::{Global, Value, blocks, declare, resolved};
 
 /// Expressions of the copies with pointers.
 const MAX_COPIED_EXPRESSIONS: usize = 50_000;
@@ -243,11 +242,7 @@ impl Copies {
     }
 
     fn index_type(&mut self, function: &Function, index: Value) -> Option<Handle<Type>> {
-        let mut types = Typifier::new();
-        let context =
-            ResolveContext::with_locals(&self.module, &function.local_variables, &function.arguments);
-        types.grow(index, &function.expressions, &context).ok()?;
-        match types[index].clone() {
+        match resolved(&self.module, function, index)? {
             TypeResolution::Handle(ty) => Some(ty),
             TypeResolution::Value(inner @ TypeInner::Scalar(_)) => {
                 Some(declare::ty(&mut self.module.types, inner))

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Extensions that portable kernels lack, with what to write instead.
-const EXTENSIONS: [(&str, &str); 2] = [
+const EXTENSIONS: [(&str, &str); 3] = [
     (
         "`wgpu_binding_array`",
         "a portable kernel has no arrays of bindings; put the contents into one tensor, one after the other",
@@ -11,6 +11,10 @@ const EXTENSIONS: [(&str, &str); 2] = [
     (
         "`wgpu_ray_query`",
         "a portable kernel cannot trace rays through acceleration structures; intersect them itself",
+    ),
+    (
+        "`wgpu_int16`",
+        "a portable kernel has no integers of 16 bits; use `i32` and `u32`, and pack two into a word for storage",
     ),
 ];
 

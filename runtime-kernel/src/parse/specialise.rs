@@ -19,6 +19,9 @@ use crate::ir::Value;
 use crate::ir::declare::scalar_name;
 use crate::ir::operands::{is_result, operands};
 
+/// The load options that change the text of a kernel.
+pub(crate) const OPTIONS: [&str; 3] = ["constant", "by_value", "element"];
+
 /// Values for a kernel's `override` constants, and its element types.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Specialisation {
@@ -38,10 +41,11 @@ impl Specialisation {
     /// # Errors
     /// `InvalidArgument` for a constant or element type of another form.
     pub fn of_options(options: &Options) -> Result<Self> {
-        let constants = options.texts("constant").map(Self::parse_constant).collect::<Result<_>>()?;
-        let by_value = options.texts("by_value").map(str::to_owned).collect();
+        let [constants, by_value, mut elements] = OPTIONS.map(|key| options.texts(key));
+        let constants = constants.map(Self::parse_constant).collect::<Result<_>>()?;
+        let by_value = by_value.map(str::to_owned).collect();
         let mut specialisation = Self { constants, by_value, ..Self::default() };
-        options.texts("element").try_for_each(|text| specialisation.add_element(text))?;
+        elements.try_for_each(|text| specialisation.add_element(text))?;
         Ok(specialisation)
     }
 

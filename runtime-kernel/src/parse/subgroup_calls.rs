@@ -36,8 +36,9 @@ pub(crate) fn with_known_calls(code: &str) -> Cow<'_, str> {
             && let [_, index] = &arguments(&tokens, at + 2)[..]
         {
             let (from, to) = (tokens[index.start].range.start, tokens[index.end].range.start);
-            edits.push((from..from, "u32(".to_owned()));
-            edits.push((to..to, ")".to_owned()));
+            // `<<` takes no `bool` and no real number, which `u32` converts as well.
+            edits.push((from..from, "u32((".to_owned()));
+            edits.push((to..to, ") << 0u)".to_owned()));
         }
     }
     if edits.is_empty() { Cow::Borrowed(code) } else { Cow::Owned(applied(code, edits)) }
@@ -51,10 +52,10 @@ mod tests {
     fn indices_are_converted_and_an_election_is_a_sum() {
         let cases = [
             ("if subgroupElect() { }", "if (subgroupExclusiveAdd(1u) == 0u) { }"),
-            (" subgroupShuffle(f(a, b), i\n+ 1)", " subgroupShuffle(f(a, b), u32(i\n+ 1))"),
+            (" subgroupShuffle(f(a, b), i\n+ 1)", " subgroupShuffle(f(a, b), u32((i\n+ 1) << 0u))"),
             (
                 " subgroupBroadcast(subgroupShuffleXor(x, 1), 2,)",
-                " subgroupBroadcast(subgroupShuffleXor(x, u32(1)), u32(2),)",
+                " subgroupBroadcast(subgroupShuffleXor(x, u32((1) << 0u)), u32((2) << 0u),)",
             ),
             (" subgroupAdd(x)", " subgroupAdd(x)"),
             ("fn subgroupShuffle(x: u32, i: u32) {}", "fn subgroupShuffle(x: u32, i: u32) {}"),

@@ -2,9 +2,11 @@
 //! afterwards.
 //!
 //! SPIR-V accepts only pointers to whole variables as arguments, and an out-of-range pointer must not be dereferenced.
-//! The load and the store are checked as usual: out of range the function works on zero, and nothing is stored. WGSL
-//! forbids a function to write what two of its pointers, or a pointer and a variable that it uses, have in common,
-//! so the copy is not observable.
+//! The load and the store are checked as usual: out of range the function works on zero, and nothing is stored.
+//!
+//! No valid kernel can tell a copy from the part itself. Such pointers are to memory of one invocation, so only the called
+//! function can access the part during the call; and where it does so in another way, `parse/pointer_aliases` has proven that it
+//! writes the variable in neither way: the copy, the part and what is stored back are then equal throughout.
 
 use naga::{
     AddressSpace, Block, Expression, Function, Handle, LocalVariable, Module, Range, Span, Statement, Type,
@@ -12,7 +14,7 @@ use naga::{
 };
 use runtime_core::Result;
 
-use crate::ir::{Value, blocks, declare};
+use crate::ir::{Value, blocks, declare, variables};
 use crate::program::Program;
 
 /// Which pointers are copied.
@@ -74,7 +76,7 @@ fn writes(module: &Module) -> Vec<Vec<bool>> {
     for (_, function) in module.functions.iter() {
         let mut writes = vec![false; function.arguments.len()];
         let mut note = |pointer| {
-            if let Some(argument) = argument(function, pointer) {
+            if let Some(argument) = variables::argument(function, pointer) {
                 writes[argument] = true;
             }
         };
@@ -89,15 +91,6 @@ fn writes(module: &Module) -> Vec<Vec<bool>> {
         known.push(writes);
     }
     known
-}
-
-/// The argument that a pointer is derived from.
-fn argument(function: &Function, pointer: Value) -> Option<usize> {
-    match function.expressions[pointer] {
-        Expression::FunctionArgument(index) => Some(index as usize),
-        Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => argument(function, base),
-        _ => None,
-    }
 }
 
 /// A function whose arguments are being replaced by copies.

@@ -61,9 +61,9 @@ fn each_entry_point_lists_only_what_it_uses() {
          var<workgroup> flag: u32;
          var<workgroup> tile: array<vec4<f32>, 10>;
          var<workgroup> unused: array<f32, 1000>;
-         @compute @workgroup_size(8, 4, 2) fn a() { counts[s.n] = head.second; touch(); }
+         @compute @workgroup_size(8, 4, 2) fn a() { atomicStore(&counts[s.n], head.second); touch(); }
          fn touch() { tile[0].x = 1.0; flag = 2u; }
-         @compute @workgroup_size(1) fn b() { counts[0] = arrayLength(&tail.list) + u32(rows[0][0].x); }",
+         @compute @workgroup_size(1) fn b() { atomicStore(&counts[0], arrayLength(&tail.list) + u32(rows[0][0].x)); }",
     )
     .unwrap();
     let [a, b] = program.interfaces() else { panic!("two entry points") };

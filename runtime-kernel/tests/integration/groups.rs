@@ -238,6 +238,69 @@ fn a_kernel_with_much_memory_runs_from_a_thread_with_a_small_stack() {
     assert_eq!(output.to_vec::<u32>().expect("y"), (0..64).collect::<Vec<_>>());
 }
 
+/// 1 MiB of variables and values that live across barriers, in groups some of which return early.
+const MUCH_ACROSS_BARRIERS: &str = "
+struct Part { v: vec3u, is: bool, m: mat2x3f }
+@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+var<workgroup> w: array<u32, 256>;
+@compute @workgroup_size(32, 8) fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) g: vec3u) {
+    var t: array<u32, 1000>;
+    var part = Part(vec3u(i, 2u, 3u), i % 2u == 0u, mat2x3f());
+    let place = vec3u(g.x, i, 0u);
+    for (var k = 0u; k < 1000u; k++) { t[k] = k * i; }
+    w[i] = t[999];
+    workgroupBarrier();
+    let next = w[(i + 1u) % 256u];
+    if g.x % 7u == 5u { return; }
+    part.v.x += next;
+    part.m[1] = vec3f(part.v);
+    workgroupBarrier();
+    w[i] = part.v.x + t[(next / 999u) % 1000u];
+    t[i] += 1u;
+    workgroupBarrier();
+    y[place.x * 256u + place.y] = w[i] + u32(part.m[1].z) + select(0u, 1000000u, part.is) + t[i] - i * i;
+}";
+
+#[test]
+fn what_lives_across_barriers_may_be_on_the_heap() {
+    let device = host();
+    let kernel = device.load(&ModuleSource::wgsl(MUCH_ACROSS_BARRIERS)).expect("a module").kernel("main");
+    let kernel = kernel.expect("main");
+    let groups = 70_u32;
+    let of_item = |(group, i): (u32, u32)| {
+        let next = (i + 1) % 256;
+        let even = if i % 2 == 0 { 1_000_000 } else { 0 };
+        if group % 7 == 5 { 7 } else { i + 999 * next + next * i + 3 + even + 1 }
+    };
+    let items = (0..groups).flat_map(|group| (0..256).map(move |i| (group, i)));
+    let expected: Vec<u32> = items.map(of_item).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let queue = device.queue().expect("a queue");
+                let output = device.tensor([expected.len()], &vec![7_u32; expected.len()]).expect("y");
+                for _ in 0..3 {
+                    queue
+                        .call(&kernel, Geometry::new([groups, 1, 1], [32, 8, 1]), &[Arg::read_write(&output)])
+                        .expect("a call");
+                }
+                assert_eq!(output.to_vec::<u32>().expect("y"), expected);
+            });
+        }
+    });
+}
+
+#[test]
+fn more_than_the_heap_may_hold_is_rejected() {
+    let code = MUCH_ACROSS_BARRIERS.replace("1000>", "100000>").replace("32, 8", "64, 8");
+    let error = host().load(&ModuleSource::wgsl(&code)).expect_err("200 MB");
+    assert_eq!(error.kind(), runtime_core::ErrorKind::OutOfResources, "{error}");
+    assert!(
+        error.to_string().contains("values that live across barriers, but the host has 67108864"),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_kernel_too_large_for_any_stack_is_rejected() {
     let device = host();
@@ -256,7 +319,7 @@ fn a_kernel_too_large_for_any_stack_is_rejected() {
     for body in [
         "var t: array<u32, 200000>; t[id.x] = 5u; y[id.x] = t[y[id.x] % 200000u];",
         "var t: array<array<u32, 500>, 400>; t[id.x][id.x] = 5u; y[id.x] = t[y[id.x] % 400u][1];",
-        "var t: array<u32, 100000>; t[id.x] = 5u; workgroupBarrier(); y[id.x] = t[y[id.x] % 100000u];",
+        "var t: array<u32, 140000>; t[id.x] = 5u; workgroupBarrier(); y[id.x] = t[y[id.x] % 140000u];",
         "y[id.x] = sum(id.x);",
         "z[id.x] = z[id.x + 1u];",
     ] {

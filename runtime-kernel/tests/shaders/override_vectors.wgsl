@@ -36,7 +36,7 @@ fn k(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_id) loc
         if v13 >= min(u32(1), 3u) {}
         let v2 = clamp(vec2<f32>(o0, 7.0f).xy, vec2<f32>(-60.0f), vec2<f32>(60.0f));
         let v15 = transpose(transpose(mat4x3<f32>(vec3<f32>(0.0f, v2.y, o0), vec3<f32>(o0, v2[min(s.n, 1u)], v2[(v13 % 2u)]), vec3<f32>(v2.y, o0, -6.0f), vec3<f32>())));
-        continuing {}
+        continuing { break if v13 > 9u; }
     }
     var complex = 0u;
     loop {
@@ -47,6 +47,6 @@ fn k(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_id) loc
             }
             for (var size_t = 0u; size_t < min(1, 5u); size_t++) {}
         }
-        continuing {}
+        continuing { break if v13 > 9u; }
     }
 }

@@ -11,5 +11,5 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     x[id.x] = select(v, -v % vec3<f64>(3.0lf), v < vec3<f64>(0.0lf));
     let n = y[id.x];
     y[id.x] = clamp(abs(n) / (n - 1li) % max(n, 2li), min(n, 5li), 100li) << (u32(n) & 31u);
-    z[id.x] = z[id.x] >> 3u ^ bitcast<u64>(n) | ~u64(f64(n));
+    z[id.x] = ((z[id.x] >> 3u) ^ bitcast<u64>(n)) | ~u64(f64(n));
 }

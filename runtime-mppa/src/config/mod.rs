@@ -243,12 +243,12 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             .choices(&["", "hw", "iss", "qemu"]),
         OptionSpec::device("arch", "", "Architecture; by default that of the board, or kv3-2 on simulators.")
             .choices(&["", "kv3-1", "kv3-2"]),
-        OptionSpec::device(
+        OptionSpec::device_code(
             "firmware",
             FIRMWARE[0],
             "Firmware: ocl_fw_l1.elf (L2 cache off), ocl_fw_l2_d_1m.elf (on), or an absolute path.",
         ),
-        OptionSpec::device(
+        OptionSpec::device_code(
             "work_dir",
             "",
             "Folder for files of the run, an absolute path; by default a private one.",
@@ -263,12 +263,12 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::device("trace", false, "Record traces; boards only."),
         OptionSpec::device("trace_use_syscall", true, "Record traces through system calls."),
         OptionSpec::device("clean_work_dir", true, "Remove a private work folder when the device is closed."),
-        OptionSpec::device(
+        OptionSpec::device_code(
             "sdk",
             "",
             "Kalray's toolchain, an absolute path; by default KALRAY_TOOLCHAIN_DIR.",
         ),
-        OptionSpec::device("root", "/", "Folder that has the driver's tree (mppa/) and lib/firmware/."),
+        OptionSpec::device_code("root", "/", "Folder that has the driver's tree (mppa/) and lib/firmware/."),
         OptionSpec::device(
             "stand_in",
             false,

@@ -168,7 +168,9 @@ fn several_configurations_live_side_by_side() {
 fn every_option_is_described_and_its_default_is_valid() {
     let specs = options();
     for spec in &specs {
-        assert_eq!(spec.scope, OptionScope::Device);
+        let names_code = ["firmware", "work_dir", "sdk", "root"].contains(&&*spec.key);
+        let scope = if names_code { OptionScope::DeviceCode } else { OptionScope::Device };
+        assert_eq!(spec.scope, scope, "{}", spec.key);
         let given = Options::new().with(&spec.key, spec.default.clone());
         assert_eq!(resolve(&[], &given).unwrap(), resolve(&[], &Options::new()).unwrap(), "{}", spec.key);
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runtime_core::backend::trusted_variable;
+use runtime_core::backend::{open_regular_file, trusted_variable};
 
 /// Where loaders look for `.icd` files by default.
 const FOLDER: &str = "/etc/OpenCL/vendors";
@@ -33,8 +33,9 @@ fn drivers(folder: &Path) -> Option<Vec<String>> {
     let files = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     let mut files: Vec<_> = files.filter(|file| file.extension().is_some_and(|end| end == "icd")).collect();
     files.sort();
-    let library =
-        |file: &PathBuf| Some(std::fs::read_to_string(file).ok()?.lines().next()?.trim().to_owned());
+    let library = |file: &PathBuf| {
+        Some(std::io::read_to_string(open_regular_file(file).ok()?).ok()?.lines().next()?.trim().to_owned())
+    };
     Some(files.iter().filter_map(library).collect())
 }
 

@@ -65,9 +65,10 @@ fn report(device: &str, kernels: usize) {
 }
 
 /// A runtime with a code cache of its own in `folder`.
+#[allow(unsafe_code, reason = "names the folder of a code cache")]
 fn runtime(folder: &Path) -> Runtime {
-    let mut options = CacheOptions::default();
-    options.folder = Some(folder.to_owned());
+    // SAFETY: only this program writes to the folder.
+    let options = unsafe { CacheOptions::default().with_folder(folder) };
     builder().with_lowering(runtime_kernel::wgsl()).code_cache(CodeCache::with_options(options)).build()
 }
 

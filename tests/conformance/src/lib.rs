@@ -88,12 +88,13 @@ pub fn case_count() -> usize {
 
 /// The builder of every `Runtime` of the suite; it has the WGSL lowering, for devices that load only portable code, and a
 /// code cache that begins empty: the backend under test may have changed since its code was last compiled.
+#[allow(unsafe_code, reason = "names the folder of a code cache")]
 fn builder() -> RuntimeBuilder {
     static CACHE: OnceLock<Option<TemporaryFolder>> = OnceLock::new();
     let folder = CACHE.get_or_init(|| TemporaryFolder::new("runtime-conformance-cache-").ok());
     let cache = folder.as_ref().map_or_else(CodeCache::off, |folder| {
-        let mut options = CacheOptions::default();
-        options.folder = Some(folder.path().to_owned());
+        // SAFETY: only this program writes to the folder.
+        let options = unsafe { CacheOptions::default().with_folder(folder.path()) };
         CodeCache::with_options(options)
     });
     Runtime::builder().with_lowering(runtime_kernel::wgsl()).code_cache(cache)

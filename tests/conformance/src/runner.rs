@@ -1,9 +1,9 @@
 //! Runs one case on its own thread, with a deadline; the thread is abandoned if the case hangs.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
+
+use runtime_core::backend::contain;
 
 use crate::case::{Case, Failure, Verdict};
 use crate::context::Context;
@@ -32,7 +32,7 @@ impl From<Ending> for Verdict {
 /// Runs a case for at most `deadline`. The context is dropped before this returns, unless the case hangs.
 pub(crate) fn run_case(context: Arc<Context>, case: &'static Case, name: &str, deadline: Duration) -> Ending {
     let run = move || {
-        let verdict = catch_unwind(AssertUnwindSafe(|| (case.run)(&context)));
+        let verdict = contain(|| (case.run)(&context));
         drop(context);
         verdict
     };
@@ -43,14 +43,14 @@ pub(crate) fn run_case(context: Arc<Context>, case: &'static Case, name: &str, d
 fn run_for(
     name: &str,
     deadline: Duration,
-    run: impl FnOnce() -> std::thread::Result<Verdict> + Send + 'static,
+    run: impl FnOnce() -> Result<Verdict, String> + Send + 'static,
 ) -> Ending {
     let (sender, receiver) = mpsc::channel();
     let body = move || {
         // The receiver is gone if the case took too long.
         let _ = sender.send(match run() {
             Ok(verdict) => Ending::Verdict(verdict),
-            Err(panic) => Ending::Panicked(message(&*panic)),
+            Err(message) => Ending::Panicked(message),
         });
     };
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(body);
@@ -60,18 +60,12 @@ fn run_for(
     receiver.recv_timeout(deadline).unwrap_or(Ending::Hangs(deadline))
 }
 
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text =
-        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("panicked").to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn verdict(deadline: Duration, run: impl FnOnce() -> Verdict + Send + 'static) -> Verdict {
-        run_for("a case", deadline, || catch_unwind(AssertUnwindSafe(run))).into()
+        run_for("a case", deadline, || contain(run)).into()
     }
 
     #[test]

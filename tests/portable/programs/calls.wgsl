@@ -203,3 +203,31 @@ fn names_of_macros(@builtin(local_invocation_index) EOF: u32) {
     names_of_macros_r[EOF] = INFINITY(LANES) + LANES_ - 5u + UNORDERED.errno - LANES + EOF + 6u;
     names_of_macros_r[EOF] -= 0u;
 }
+
+//# pointers_that_share: §alias-analysis, pointers may share memory that is only read, or that one of them does not access
+//= write u32: 0*6 -> 14 9 5 11 24 8
+@group(0) @binding(0) var<storage, read_write> pointers_that_share_r: array<u32>;
+var<private> shared_private: array<u32, 2> = array<u32, 2>(5u, 7u);
+fn share_sum(a: ptr<private, u32>, b: ptr<private, u32>, c: ptr<private, array<u32, 2>>) -> u32 {
+    return *a + *b + (*c)[1] + shared_private[0] - 10u;
+}
+fn share_unused(a: ptr<function, u32>, b: ptr<function, u32>) -> u32 { let q = b; *a += 2u; return *a; }
+fn share_neither(a: ptr<private, u32>) -> u32 { shared_private[0] += 0u; let q = a; return shared_private[0]; }
+fn share_other(a: ptr<function, u32>, b: ptr<function, u32>) -> u32 { *a += 3u; *b += *a; return *b; }
+fn share_length(a: ptr<storage, array<u32>, read_write>, b: ptr<storage, u32, read_write>) { *b = arrayLength(a) * 4u; }
+@compute @workgroup_size(1)
+fn pointers_that_share() {
+    var v = array<u32, 2>(7u, 8u);
+    var w = 0u;
+    pointers_that_share_r[0] = share_sum(&shared_private[1], &shared_private[1], &shared_private) - 2u;
+    pointers_that_share_r[1] = share_unused(&v[0], &v[0]);
+    pointers_that_share_r[2] = share_neither(&shared_private[0]);
+    pointers_that_share_r[3] = share_other(&v[1], &w);
+    share_length(&pointers_that_share_r, &pointers_that_share_r[4]);
+    // Within one function, pointers may share what they write.
+    let p = &w;
+    let q = &w;
+    *p = 3u;
+    *q += 5u;
+    pointers_that_share_r[5] = *p;
+}

@@ -448,3 +448,93 @@ fn known_divisors(@builtin(num_workgroups) n: vec3<u32>) {
     for (var k = 0; k < 3; k++) { sum += 12 / k; }
     known_divisors_r[6] = sum - 12;
 }
+
+//# continuing_shadows: §loop-statement, a `continuing` block is a scope of its own: it may declare names of the body again
+//= write i32: 0*4 -> 6 13 19 2
+@group(0) @binding(0) var<storage, read_write> continuing_shadows_y: array<i32>;
+struct ContinuingShadows { x: i32 }
+@compute @workgroup_size(1)
+fn continuing_shadows() {
+    var i = 0;
+    loop {
+        let x = i;
+        continuing { let x = x + 2; i = x; break if i > 5; }
+    }
+    continuing_shadows_y[0] = i;
+    var s = ContinuingShadows(1);
+    var sum = 0;
+    loop {
+        var<function> x = s.x;
+        const step = 1;
+        if x == 2 { sum += 10; }
+        continuing {
+            const step = step + 1;
+            var x = x + step;
+            { let x = 1; sum += x; }
+            s.x = x - 1;
+            break if x > 4;
+        }
+    }
+    continuing_shadows_y[1] = sum;
+    sum = 0;
+    i = 0;
+    loop {
+        let x = i;
+        continuing {
+            // The loop in it has a variable of the same name, in its own scope.
+            for (var x = 0; x < 2; x++) { sum += x; }
+            sum += x;
+            let x = x + 1;
+            var j = 0;
+            loop {
+                let x = j + x;
+                continuing { let x = x * 2; sum += x; j++; break if j == 2; }
+            }
+            i = x;
+            break if x > 1;
+        }
+    }
+    continuing_shadows_y[2] = sum;
+    continuing_shadows_y[3] = i;
+}
+
+//# ends_in_a_loop: §behaviors, a function may end in a loop without `break`, and in branches that do
+//= write i32: 0*6 -> 5 7 3 9 8 4
+@group(0) @binding(0) var<storage, read_write> ends_in_a_loop_y: array<i32>;
+fn ends_in_a_loop_f(n: i32) -> i32 { var i = n; loop { if i > 4 { return i; } continuing { i += 1; } } }
+fn ends_in_a_loop_g(n: i32) -> i32 {
+    var i = n;
+    if i < 3 {
+        loop { i += 1; if i == 7 { return i; } }
+    } else {
+        switch i { case 3: { return i; } default: { loop { loop { break; } if i % 3 == 0 { return i; } i += 1; } } }
+    }
+}
+fn ends_in_a_loop_h(n: i32) -> vec2<i32> {
+    var i = n;
+    loop { switch i { case 4: { break; } default: { return vec2(i, 0); } } i *= 2; }
+}
+fn ends_in_a_loop_while(n: i32) -> array<i32, 2> {
+    for (var i = n; ; i++) { if i % 4 == 0 { return array(i, i); } }
+}
+@compute @workgroup_size(1)
+fn ends_in_a_loop() {
+    ends_in_a_loop_y[0] = ends_in_a_loop_f(1);
+    ends_in_a_loop_y[1] = ends_in_a_loop_g(1);
+    ends_in_a_loop_y[2] = ends_in_a_loop_g(3);
+    ends_in_a_loop_y[3] = ends_in_a_loop_g(7);
+    ends_in_a_loop_y[4] = ends_in_a_loop_h(4).x;
+    ends_in_a_loop_y[5] = ends_in_a_loop_while(1)[1];
+}
+
+//# nested_blocks: §limits, braces may be nested 127 deep
+//= read u32: 0
+//= write u32: 0*2 -> 7 9
+@group(0) @binding(0) var<storage, read> nested_blocks_x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> nested_blocks_y: array<u32>;
+@compute @workgroup_size(1)
+fn nested_blocks() {
+    {{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{ nested_blocks_y[0] = 7u; }}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}
+    // Compilers of C accept 127 blocks.
+    if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u {if nested_blocks_x[0] == 0u { nested_blocks_y[1] = 9u; }}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}
+}

@@ -331,3 +331,43 @@ fn subgroup_sums(@builtin(local_invocation_index) i: u32, @builtin(subgroup_size
     workgroupBarrier();
     if (i < 4u) { subgroup_sums_r[i] = select(0u, 1u, (atomicLoad(&subgroup_sums_wrong) & (1u << i)) == 0u); }
 }
+
+//# subgroups_in_three_dimensions: §subgroup_invocation_id, work-groups of several dimensions have subgroups, too
+//= groups 1 2
+//= needs subgroups
+//= write u32: 0*6 -> 24 24 1 1 1 276
+@group(0) @binding(0) var<storage, read_write> subgroups_3d_y: array<atomic<u32>>;
+var<workgroup> subgroups_3d_first: atomic<u32>;
+@compute @workgroup_size(4, 2, 3)
+fn subgroups_in_three_dimensions(@builtin(subgroup_invocation_id) lane: u32, @builtin(subgroup_id) id: u32,
+                                 @builtin(num_subgroups) count: u32, @builtin(subgroup_size) size: u32,
+                                 @builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) i: u32) {
+    let items = subgroupAdd(1u);
+    let before = subgroupExclusiveAdd(1u);
+    let all_in_order = subgroupAll(before <= lane && lane < size && id < count);
+    let first = subgroupBroadcastFirst(i);
+    let sum = subgroupAdd(i);
+    if before == 0u {
+        atomicAdd(&subgroups_3d_first, 1u);
+        atomicAdd(&subgroups_3d_y[group.y], items);
+        if group.y == 0u { atomicAdd(&subgroups_3d_y[5], sum); }
+    }
+    workgroupBarrier();
+    if i == 0u {
+        // Mesa 22.3 forms a subgroup of each row, which its `num_subgroups` does not count.
+        subgroups_flag(2u, atomicLoad(&subgroups_3d_first) >= count && count * size >= 24u);
+        subgroups_flag(3u, all_in_order);
+        subgroups_flag(4u, first < 24u);
+    }
+}
+fn subgroups_flag(at: u32, is: bool) { atomicMax(&subgroups_3d_y[at], u32(is)); }
+
+//# subgroup_lanes_in_two_dimensions: §subgroup_invocation_id, in functions and structures as well
+//= needs subgroups
+//= write u32: 9*16 -> 1*16
+struct LanesOfSquare { @builtin(local_invocation_id) item: vec3u, @builtin(local_invocation_index) index: u32 }
+@group(0) @binding(0) var<storage, read_write> lanes_of_square_y: array<u32>;
+@compute @workgroup_size(2, 8)
+fn subgroup_lanes_in_two_dimensions(all: LanesOfSquare, @builtin(subgroup_invocation_id) lane: u32) {
+    lanes_of_square_y[all.item.x + 2u * all.item.y] = u32(subgroupShuffle(all.index, lane) == all.index);
+}

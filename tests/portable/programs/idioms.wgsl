@@ -255,3 +255,72 @@ fn pointers_to_atomics(@builtin(local_invocation_index) i: u32) {
         atomicStore(&pointers_to_atomics_r[1], sum);
     }
 }
+
+//# half_frexp: §frexp-builtin, the exponent of an f16 is an i32
+//= needs f16
+//= read f16: 1 -10 0 0.25 65504 6e-8 3 -0.375
+//= write i32: 9*14 -> 1 8 4 -10 0 0 -1 8 16 -23 8 2 -1 -12
+enable f16;
+struct HalfFrexp { at: array<vec4h, 2> }
+@group(0) @binding(0) var<storage, read> half_frexp_x: HalfFrexp;
+@group(0) @binding(1) var<storage, read_write> half_frexp_y: array<i32>;
+fn half_frexp_of(x: f16) -> i32 {
+    let e: i32 = frexp(x).exp;
+    return max(e, -100);
+}
+@compute @workgroup_size(1)
+fn half_frexp() {
+    var r = frexp(half_frexp_x.at[0].x);
+    half_frexp_y[0] = r.exp;
+    half_frexp_y[1] = i32(r.fract * 16h);
+    r = frexp(half_frexp_x.at[0].y);
+    half_frexp_y[2] = r.exp;
+    half_frexp_y[3] = i32(r.fract * 16h);
+    half_frexp_y[4] = half_frexp_of(half_frexp_x.at[0].z);
+    half_frexp_y[5] = i32(frexp(half_frexp_x.at[0].z).fract * 16h);
+    let two = frexp(half_frexp_x.at[0].wz);
+    half_frexp_y[6] = two.exp.x + two.exp.y;
+    half_frexp_y[7] = i32(two.fract.x * 16h);
+    let four = frexp(half_frexp_x.at[1]);
+    half_frexp_y[8] = four.exp.x;
+    half_frexp_y[9] = four.exp.y;
+    half_frexp_y[10] = i32(four.fract.y * 16h);
+    half_frexp_y[11] = select(four.exp.z, 0, four.exp.z == 1);
+    half_frexp_y[12] = frexp(half_frexp_x.at[1].wwz).exp[1];
+    half_frexp_y[13] = i32(ldexp(four.fract.w, four.exp.w + 5));
+}
+
+//# strict_rules: §expression-grammar, §behaviors-rules, §attributes and others: what is just valid
+//= read u32: 6 3
+//= write u32: 0*9 -> 24 7 1 5 6 10 8 4 2147483648
+@group(0) @binding(0) var<storage, read> strict_rules_x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> strict_rules_y: array<u32>;
+var<workgroup> strict_rules_n: atomic<u32>;
+fn strict_rules_of(p: ptr<workgroup, atomic<u32>>) -> u32 { return atomicLoad(p); }
+fn strict_rules_first(n: u32) -> u32 {
+    var i = n;
+    @diagnostic(off, derivative_uniformity)
+    loop { if i % 4u == 0u { return i; } i++; }
+}
+@diagnostic(off, derivative_uniformity)
+@compute @workgroup_size(1)
+fn strict_rules() {
+    let a = strict_rules_x[0];
+    let b = strict_rules_x[1];
+    strict_rules_y[0] = (a - b) << b;
+    strict_rules_y[1] = (a & b) | (a ^ 1u);
+    let both = a < b + 4u && b << 1u == a && array<vec2<u32>, 2>()[0].x == 0u;
+    strict_rules_y[2] = select(0u, 1u, both);
+    strict_rules_y[3] = clamp(a, 5u, 5u);
+    strict_rules_y[4] = extractBits(a, 0u, 32u) + extractBits(a, 32u, 0u);
+    atomicStore(&strict_rules_n, 9u);
+    atomicAdd(&strict_rules_n, 1u);
+    strict_rules_y[5] = strict_rules_of(&strict_rules_n);
+    strict_rules_y[6] = strict_rules_first(a);
+    // §integer-types: concrete integers wrap, also in constants.
+    const wrapped = 2147483647i + 1i;
+    strict_rules_y[8] = bitcast<u32>(wrapped);
+    switch a @diagnostic(off, derivative_uniformity) {
+        default: { for (;;) { if strict_rules_y[7] > 3u { break; } strict_rules_y[7] += 2u; } }
+    }
+}

@@ -261,11 +261,6 @@ var<immediate> b: S; //!
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(1) fn entry_result() -> u32 { return r[0]; } //!
 
-//# lanes_of_a_square: subgroups are along one dimension
-//= says "lane" | more than one dimension | local_invocation_index
-@group(0) @binding(0) var<storage, read_write> r: array<u32>;
-@compute @workgroup_size(8, 8) fn lanes_of_a_square(@builtin(subgroup_invocation_id) lane: u32) { r[lane] = 1u; } //!
-
 //# same_case: the cases of a switch differ
 //= says "same_case" has two cases for 1u
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
@@ -393,3 +388,19 @@ fn first() -> u32 { return a; }
 fn first(a: f32) -> u32 { return a; }
 fn second() -> bool { return !r[0]; }
 @compute @workgroup_size(1) fn every_error() { if second() { r[0] = -first(1.0); } } //!
+
+//# small_integers: naga's advice is about its own flags
+//= says portable kernels do not have the type `i16`
+enable wgpu_int16;
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn small_integers() { var x: i16 = 1; r[0] = u32(x); }
+
+//# small_integers_not_enabled: nor is an extension advised that is missing
+//= says no integers of 16 bits
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn small_integers_not_enabled() { var x: u16 = 1; r[0] = u32(x); } //!
+
+//# math_argument: naga's names of arguments are numbers
+//= says `sqrt` | `u32`
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn math_argument() { r[0] = u32(countOneBits(sqrt(r[1]))); } //!

@@ -245,6 +245,7 @@ override size: u32 = 1u;
 @compute @workgroup_size(0) fn empty_group() { }
 
 //# subgroups_on_the_host: where subgroups are emulated, all invocations of a work-group take part
+//= needs subgroups
 //= says subgroup | all invocations
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(8) fn subgroups_on_the_host(@builtin(local_invocation_index) i: u32) {
@@ -398,3 +399,301 @@ var<push_constant> n: u32; //!
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 fn first(p: ptr<storage, array<u32, 4>, read_write>) -> u32 { return (*p)[0]; }
 @compute @workgroup_size(1) fn storage_pointer() { var own: array<u32, 4>; r[1] = first(&own); } //!
+
+//# alias_arguments: §alias-analysis, two pointers to one variable, one of which is written through
+//= says "a" and "b" of function 'alias_first' both point into "v" | writes through "b"
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn alias_first(a: ptr<function, u32>, b: ptr<function, u32>) -> u32 { let old = *a; *b += 1u; return old; }
+@compute @workgroup_size(1) fn alias_arguments() {
+    var v = 0u;
+    r[0] = alias_first(&v, &v); //!
+}
+
+//# alias_parts: §alias-analysis, a part of a variable counts as the variable
+//= says "a" and "b" of function 'alias_parts_of' both point into "s" | writes through "a"
+struct S { x: array<u32, 3>, y: u32 }
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn alias_parts_of(a: ptr<function, u32>, n: u32, b: ptr<function, array<u32, 3>>) -> u32 { *a = n; return (*b)[1]; }
+@compute @workgroup_size(1) fn alias_parts() {
+    var s: S;
+    let p = &s;
+    r[0] = alias_parts_of(&p.y, 2u, &p.x); //!
+}
+
+//# alias_tensor: §alias-analysis, two pointers to elements of one tensor
+//= says "a" and "b" of function 'alias_move' both point into "r" | writes through "a"
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn alias_move(a: ptr<storage, u32, read_write>, b: ptr<storage, u32, read_write>) { *a = *b; }
+@compute @workgroup_size(1) fn alias_tensor() {
+    alias_move(&r[0], &r[1]); //!
+}
+
+//# alias_variable: §alias-analysis, a pointer to a variable that the function writes
+//= says 'alias_both' reads "p" through its argument "a" | writes "p" itself
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+var<private> p: u32;
+fn alias_both(a: ptr<private, u32>) -> u32 { p = 2u; return *a; }
+@compute @workgroup_size(1) fn alias_variable() {
+    r[0] = alias_both(&p); //!
+}
+
+//# alias_through_calls: §alias-analysis, the same where other functions access both
+//= says 'alias_outer' writes "p" through its argument "a" | reads "p" itself
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+var<private> p: array<u32, 4>;
+fn alias_reader(i: u32) -> u32 { return p[i]; }
+fn alias_writer(a: ptr<private, u32>) { if r[1] > 9u { *a = 2u; } }
+fn alias_outer(a: ptr<private, u32>) -> u32 { alias_writer(a); return alias_reader(1u); }
+@compute @workgroup_size(1) fn alias_through_calls() {
+    r[0] = alias_outer(&p[0]); //!
+}
+
+//# alias_passed_on: §alias-analysis, an argument that is passed on twice, in a function that nothing calls
+//= says "a" and "b" of function 'alias_swap' both point into what "q" points to
+fn alias_swap(a: ptr<function, u32>, b: ptr<function, u32>) { let old = *a; *a = *b; *b = old; }
+fn alias_unused(q: ptr<function, array<u32, 2>>) {
+    alias_swap(&q[0], &q[1]); //!
+}
+@compute @workgroup_size(1) fn alias_passed_on() { }
+
+//# alias_atomic: §alias-analysis, atomic operations write, and workgroupUniformLoad reads
+//= says "a" and "b" of function 'alias_add' both point into "w" | writes through "a"
+struct S { n: atomic<u32>, m: u32 }
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+var<workgroup> w: S;
+fn alias_add(a: ptr<workgroup, atomic<u32>>, b: ptr<workgroup, u32>) -> u32 {
+    atomicAdd(a, 1u);
+    return workgroupUniformLoad(b);
+}
+@compute @workgroup_size(1) fn alias_atomic() {
+    r[0] = alias_add(&w.n, &w.m); //!
+}
+
+//# too_many_braces: the nesting limit of blocks
+//= says nested too deep | 127
+@compute @workgroup_size(1) fn too_many_braces() {
+    {{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}} //!
+}
+
+//# loop_may_end: §behaviors, a loop with a `break` does not end a function
+//= says 'loop_may_end_f' can end without returning
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn loop_may_end_f(n: u32) -> u32 { loop { if n > 2u { break; } if n == 1u { return 1u; } } } //!
+@compute @workgroup_size(1) fn loop_may_end() { r[0] = loop_may_end_f(1u); }
+
+//# continuing_twice: §loop-statement, a `continuing` block does not declare a name twice
+//= says redefinition | a
+@compute @workgroup_size(1) fn continuing_twice() {
+    loop { let b = 1; continuing { let a = 1; let a = 2; break if a > 1; } } //!
+}
+
+//# loop_never_ends: §behaviors, a loop without `break` ends a function only if it returns
+//= says loop_never_ends_f
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+fn loop_never_ends_f(n: u32) -> u32 { loop { loop { break; } } } //!
+@compute @workgroup_size(1) fn loop_never_ends() { r[0] = loop_never_ends_f(1u); }
+
+//# shift_of_a_sum: §expression-grammar, operands of shifts need parentheses
+//= says `<<` follows `-` without parentheses
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn shift_of_a_sum() {
+    r[0] = r[1] - r[2] << r[3]; //!
+}
+
+//# and_of_or: bitwise operators do not mix
+//= says `|` follows `&` without parentheses
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn and_of_or() {
+    r[0] = r[1] & r[2] | r[3]; //!
+}
+
+//# mixed_logic: && and || do not mix
+//= says `||` follows `&&` without parentheses
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn mixed_logic() {
+    if r[1] > 1u && r[2] > 1u || r[3] > 1u { //!
+        r[0] = 1u;
+    }
+}
+
+//# chained_comparison: comparisons do not chain
+//= says `==` follows `<` without parentheses
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn chained_comparison() {
+    let yes = true;
+    if r[1] < r[2] == yes { r[0] = 1u; } //!
+}
+
+//# atomic_assigned: §atomic-types, only atomic operations access atomics
+//= says `t[1]` is an atomic | `atomicStore`
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+var<workgroup> t: array<atomic<u32>, 2>;
+@compute @workgroup_size(1) fn atomic_assigned() {
+    t[1] = 3u; //!
+    r[0] = atomicLoad(&t[1]);
+}
+
+//# atomic_through_pointer: nor does an assignment through a pointer
+//= says `*p` is an atomic
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+var<workgroup> n: atomic<u32>;
+fn assign(p: ptr<workgroup, atomic<u32>>) {
+    *p = 3u; //!
+}
+@compute @workgroup_size(1) fn atomic_through_pointer() { assign(&n); r[0] = atomicLoad(&n); }
+
+//# atomics_copied: nor is a struct with atomics a value
+//= says `s` contains atomics
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+struct Counts { n: atomic<u32>, m: u32 }
+var<workgroup> s: Counts;
+@compute @workgroup_size(1) fn atomics_copied() {
+    let copy = s; //!
+    r[0] = copy.m;
+}
+
+//# atomic_on_read: §atomic-types, atomics are in tensors that can be written
+//= says "a" contains atomics | declare `var<storage, read_write> a`
+@group(0) @binding(0) var<storage, read> a: array<atomic<u32>, 4>; //!
+@group(0) @binding(1) var<storage, read_write> o: array<u32, 4>;
+@compute @workgroup_size(1) fn atomic_on_read() {
+    o[0] = atomicAdd(&a[0], 5u);
+}
+
+//# endless_loop: §behaviors-rules, a loop has an end
+//= says this loop never ends | `break`
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn endless_loop() {
+    loop { //!
+        r[0] += 1u;
+        continue;
+    }
+}
+
+//# endless_for: so has one without a condition, also within others
+//= says this loop never ends
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn endless_for() {
+    while r[1] > 2u {
+        if r[0] == 7u { break; }
+        for (var i = 0u; ; i++) { r[0] += i; } //!
+    }
+}
+
+//# endless_switch: a `break` of a switch does not leave the loop around it
+//= says this loop never ends
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn endless_switch() {
+    loop { //!
+        switch r[0] { case 1u, 2u: { break; } default: { r[0] = 1u; } }
+    }
+}
+
+//# bounds_of_clamp: §clamp, the lower bound is below the upper one
+//= says lower bound 5 is above the upper bound 1
+@group(0) @binding(0) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn bounds_of_clamp() {
+    r[0] = clamp(r[1], 5.0, 1.0); //!
+}
+
+//# bounds_of_vectors: in each component
+//= says lower bound 4 is above the upper bound 3
+@group(0) @binding(0) var<storage, read_write> r: array<vec2<i32>>;
+const low = vec2(1, 4);
+@compute @workgroup_size(1) fn bounds_of_vectors() {
+    r[0] = clamp(r[1], low, vec2(3)); //!
+}
+
+//# equal_edges: §smoothstep, the edges differ
+//= says both edges are 2
+@group(0) @binding(0) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn equal_edges() {
+    r[0] = smoothstep(2.0, 2.0, r[1]); //!
+}
+
+//# bits_beyond: §extractBits, offset and count are within the number
+//= says offset 20 and count 13 go beyond the 32 bits
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn bits_beyond() {
+    r[0] = extractBits(r[1], 20u, 13u); //!
+}
+
+//# inserted_bits_beyond: §insertBits, too
+//= says offset 33 and count 0 go beyond
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn inserted_bits_beyond() {
+    r[0] = insertBits(r[1], r[2], 33u, 0u); //!
+}
+
+//# large_exponent: §ldexp, the exponent is in the range of the type
+//= says exponent 129 is above 128
+@group(0) @binding(0) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn large_exponent() {
+    r[0] = ldexp(r[1], 129); //!
+}
+
+//# large_lane: §subgroupbroadcast, an index is below 128
+//= needs subgroups
+//= says the index 128 of a subgroup is not below 128
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn large_lane(@builtin(local_invocation_index) i: u32) {
+    r[i] = subgroupBroadcast(i, 128u); //!
+}
+
+//# bool_lane: an index is no bool
+//= needs subgroups
+//= says `bool`
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn bool_lane(@builtin(local_invocation_index) i: u32) {
+    r[i] = subgroupShuffle(i, i > 1u); //!
+}
+
+//# bool_operand: most operations take numbers
+//= needs subgroups
+//= says does not take `i > 1u` (of type `bool`)
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn bool_operand(@builtin(local_invocation_index) i: u32) {
+    if subgroupBroadcastFirst(i > 1u) { r[i] = i; } //!
+}
+
+//# subgroups_not_enabled: §enable-extensions-sec, subgroups need a directive
+//= says `subgroupAdd` is part of subgroups | `enable subgroups;`
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn subgroups_not_enabled(@builtin(local_invocation_index) i: u32) {
+    r[i] = subgroupAdd(i); //!
+}
+
+//# subgroup_value_not_enabled: so do their built-in values
+//= says `subgroup_size` is part of subgroups
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn subgroup_value_not_enabled(@builtin(subgroup_size) size: u32) { //!
+    r[0] = size;
+}
+
+//# diagnostic_of_a_variable: §attributes, diagnostics are about functions and statements with blocks
+//= says `@diagnostic` is not allowed here
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn diagnostic_of_a_variable() {
+    @diagnostic(off, derivative_uniformity) var x = 1u; //!
+    r[0] = x;
+}
+
+//# diagnostic_severity: and have one of four severities
+//= says severity `never`
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@diagnostic(never, derivative_uniformity) //!
+@compute @workgroup_size(1) fn diagnostic_severity() { r[0] = 1u; }
+
+//# large_constant: §floating-point-evaluation, constants do not overflow
+//= says infinite
+@group(0) @binding(0) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn large_constant() {
+    r[0] = 3e38f * 10f; //!
+}
+
+//# large_abstract_constant: nor do those without a type
+//= says overflow
+@group(0) @binding(0) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn large_abstract_constant() {
+    r[0] = f32(9223372036854775807 + 1); //!
+}

@@ -1,4 +1,4 @@
-//! Compilers and validators that check lowered code: `spirv-val`, clang's OpenCL front end, NVRTC.
+//! Compilers and validators that check lowered code: `spirv-val`, clang's OpenCL front end, NVRTC, the system's C compiler.
 
 use std::io::Write;
 use std::path::Path;
@@ -21,6 +21,8 @@ pub enum Tool {
     Clang(String),
     /// NVIDIA's run-time compiler.
     Nvrtc(Nvrtc),
+    /// The system's C compiler, which the tests of the host need anyway.
+    Cc,
 }
 
 /// All tools; for a missing one, how to install it.
@@ -62,6 +64,7 @@ impl Tool {
             Self::SpirvVal => Language::Spirv,
             Self::Clang(_) => Language::C(Dialect::OpenCl),
             Self::Nvrtc(_) => Language::C(Dialect::Cuda),
+            Self::Cc => Language::C(Dialect::Host),
         }
     }
 
@@ -89,6 +92,12 @@ impl Tool {
                 run_with_input(&mut command, code)
             }
             Self::Nvrtc(nvrtc) => nvrtc.compile(code, ARCHITECTURE),
+            Self::Cc => run_with_input(
+                Command::new("cc")
+                    .args(["-std=gnu11", "-march=native", "-fsyntax-only", "-Werror=implicit"])
+                    .args(["-x", "c", "-"]),
+                code,
+            ),
         }
     }
 }

@@ -25,9 +25,7 @@ pub(crate) fn run_tests(arguments: &[String]) -> Outcome {
     requirements::install()?;
     let workspace = Workspace::read()?;
     let started = Instant::now();
-    // Without benchmarks, which no test runs. Libraries, too, since a test program does not build those of another package.
-    let build = ["build", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--examples"];
-    let executables = built::executables(&mut workspace.cargo(&build))?;
+    let executables = built::executables(&mut workspace.cargo(&built::WORKSPACE))?;
     let build_time = started.elapsed();
     let steps = smoke::run(&workspace);
     println!("\n{}", smoke::summary(&steps));

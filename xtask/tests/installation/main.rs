@@ -1,5 +1,6 @@
 //! `cargo xtask install` and `cargo xtask package`: the contents, and that command and programs work from there, with no
-//! variable set and outside the repository. Both build in release, once. Ignored if cargo-deb is missing, which
+//! variable set and outside the repository. Both take what the tests have built; with
+//! `cargo xtask test --all` they build in release, once. Ignored if cargo-deb is missing, which
 //! `RUNTIME_REQUIRE=package` makes a failure; with that word the superuser also installs the package and removes it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

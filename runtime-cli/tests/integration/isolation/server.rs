@@ -45,8 +45,9 @@ impl<'s> Server<'s> {
         self.replies.recv_timeout(DEADLINE).unwrap()
     }
 
-    pub(super) fn write(&mut self, line: &str) {
-        writeln!(self.requests.as_mut().unwrap(), "{line}").unwrap();
+    pub(super) fn write(&mut self, line: impl AsRef<[u8]>) {
+        let requests = self.requests.as_mut().unwrap();
+        requests.write_all(line.as_ref()).and_then(|()| requests.write_all(b"\n")).unwrap();
     }
 
     pub(super) fn submit(&mut self, id: u64, entry: &str) {
@@ -55,7 +56,7 @@ impl<'s> Server<'s> {
         if !self.sandbox.folder.path().join(&file).exists() {
             self.sandbox.folder.write(&file, &spec(entry));
         }
-        self.write(&json!({"id": id, "candidate": {"spec": file, "device": "host:0"}}).to_string());
+        self.write(json!({"id": id, "candidate": {"spec": file, "device": "host:0"}}).to_string());
     }
 
     /// The next row or error.
@@ -86,25 +87,59 @@ impl<'s> Server<'s> {
     }
 }
 
+/// Requests that are refused, and words of the reply.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        r#"{"id": 5, "candidate": {"spec": "fifo.toml", "device": "host:0"}}"#,
+        "fifo.toml: it is not a regular file",
+    ),
+    (
+        r#"{"id": 5, "candidate": {"spec": "/dev/zero", "device": "host:0"}}"#,
+        "zero: it is not a regular file",
+    ),
+    (
+        r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "settings": {"budget_s": 1e308}}}"#,
+        "settings.budget_s must be a number from 0 to 86400, got 1e308",
+    ),
+    (
+        r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "settings": {"cooldown_ms": -1}}}"#,
+        "settings.cooldown_ms must be a number from 0",
+    ),
+    ("{", "not a valid request"),
+    ("[1]", "not a valid request"),
+    (r#"{"id": 5}"#, "missing field `candidate`"),
+    (r#"{"id": 5, "candidate": {"spec": "none.toml", "device": "host:0"}}"#, "none.toml"),
+    (r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:77"}}"#, "no device \"host:77\""),
+    (
+        r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "settings": {"clock": "sundial"}}}"#,
+        "sundial",
+    ),
+    (
+        r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "overrides": {"values": {"q": 1}}}}"#,
+        "q",
+    ),
+];
+
 #[test]
 fn a_server_answers_every_request_and_survives_all_of_them() {
     let sandbox = Sandbox::new();
     let mut server = Server::start(&sandbox);
-    for (line, words) in [
-        ("{", "not a valid request"),
-        ("[1]", "not a valid request"),
-        (r#"{"id": 5}"#, "missing field `candidate`"),
-        (r#"{"id": 5, "candidate": {"spec": "none.toml", "device": "host:0"}}"#, "none.toml"),
-        (r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:77"}}"#, "no device \"host:77\""),
-        (
-            r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "settings": {"clock": "sundial"}}}"#,
-            "sundial",
-        ),
-        (
-            r#"{"id": 5, "candidate": {"spec": "scale.toml", "device": "host:0", "overrides": {"values": {"q": 1}}}}"#,
-            "q",
-        ),
-    ] {
+    server.submit(9, "right");
+    assert_eq!(server.last_reply()["row"]["status"], "right");
+    for line in [&b"\xff?"[..], b"{\"id\": 1, \"\xff\": 2}", &vec![b'['; 17 << 20], &[b' '; 5], b"\0"] {
+        server.write(line);
+        if line[0] != b' ' {
+            let reply = server.last_reply();
+            assert!(
+                reply["error"].as_str().is_some_and(|error| error.contains("not a valid request")),
+                "{reply}"
+            );
+            assert_eq!(reply["id"], Value::Null);
+        }
+    }
+    let made = Command::new("mkfifo").arg(sandbox.folder.path().join("fifo.toml")).status();
+    assert!(made.unwrap().success());
+    for (line, words) in REFUSED {
         server.write(line);
         let reply = server.last_reply();
         assert!(reply["error"].as_str().is_some_and(|error| error.contains(words)), "{line}: {reply}");

@@ -57,7 +57,7 @@ fn a_thousand_candidates_leave_nothing_though_every_twentieth_misbehaves() {
     let submit = |server: &mut Server<'_>, id: usize, entry: &str| {
         let settings = json!({"budget_s": 0.1});
         let candidate = json!({"spec": format!("{entry}.toml"), "device": "host:0", "settings": settings});
-        server.write(&json!({"id": id, "candidate": candidate}).to_string());
+        server.write(json!({"id": id, "candidate": candidate}).to_string());
     };
     submit(&mut server, 0, "right");
     assert_eq!(server.last_reply()["row"]["status"], "right");

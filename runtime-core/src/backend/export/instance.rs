@@ -227,6 +227,7 @@ fn static_option(spec: OptionSpec) -> abi::OptionSpec {
         kind: spec.default.kind(),
         scope: match spec.scope {
             OptionScope::Device => abi::SCOPE_DEVICE,
+            OptionScope::DeviceCode => abi::SCOPE_DEVICE_CODE,
             OptionScope::Module => abi::SCOPE_MODULE,
         },
         key: text(spec.key),

@@ -1,15 +1,15 @@
 //! Catches panics: they become `Internal` errors, and their location is logged to the host instead of
 //! printed.
 
-use std::any::Any;
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
+use std::panic::{PanicHookInfo, set_hook, take_hook};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::abi::Status;
 use crate::backend::{Level, Log};
+use crate::panics::{contain, message_of};
 use crate::plugin::convert;
 use crate::{Error, ErrorKind, Result};
 
@@ -37,11 +37,11 @@ pub fn catch_panic<T>(what: &str, call: impl FnOnce() -> T) -> Result<T> {
     if IS_DYNAMIC_LIBRARY.load(Ordering::Relaxed) {
         // In a dynamic library, accessing a thread-local costs a function call, and every launch passes
         // through here.
-        return catch_unwind(AssertUnwindSafe(call)).map_err(|payload| panicked(what, payload));
+        return contain(call).map_err(|message| panicked(what, &message));
     }
     CATCH_DEPTH.with(|depth| {
         depth.set(depth.get() + 1);
-        let outcome = catch_unwind(AssertUnwindSafe(call)).map_err(|payload| panicked(what, payload));
+        let outcome = contain(call).map_err(|message| panicked(what, &message));
         depth.set(depth.get() - 1);
         outcome
     })
@@ -62,18 +62,8 @@ pub(super) fn guard(slot: &'static str, call: impl FnOnce() -> Result<()>) -> St
 }
 
 #[cold]
-fn panicked(what: &str, payload: Box<dyn Any + Send>) -> Error {
-    let message = panic_message(&*payload).to_owned();
-    // Dropping the payload may panic too; the payload of that second panic is leaked.
-    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(second);
-    }
+fn panicked(what: &str, message: &str) -> Error {
     Error::new(ErrorKind::Internal, format!("panicked in {what}: {message}"))
-}
-
-fn panic_message(payload: &(dyn Any + Send)) -> &str {
-    let text = payload.downcast_ref::<&str>().copied();
-    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 /// Installs the panic hook that logs caught panics to `log`, once per library.
@@ -93,7 +83,7 @@ pub(super) fn install_hook(log: Log) {
 fn log_panic(info: &PanicHookInfo<'_>) {
     let place = info.location().map_or_else(|| "an unknown location".to_owned(), ToString::to_string);
     if let Some(log) = LOG.get() {
-        log.write(Level::Error, "panic", &format!("panicked at {place}: {}", panic_message(info.payload())));
+        log.write(Level::Error, "panic", &format!("panicked at {place}: {}", message_of(info.payload())));
     }
 }
 
@@ -117,14 +107,10 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "the payload of the second panic is leaked on purpose")]
     fn a_panic_while_dropping_the_payload_is_caught() {
-        struct Bomb;
-        impl Drop for Bomb {
-            fn drop(&mut self) {
-                panic!("dropped");
-            }
-        }
         install_hook(Log::silent());
-        let error = catch_panic("launch", || std::panic::panic_any(Bomb)).map(|(): ()| ()).unwrap_err();
+        let error = catch_panic("launch", || std::panic::panic_any(crate::panics::Bomb))
+            .map(|(): ()| ())
+            .unwrap_err();
         assert_eq!(error.message(), "panicked in launch: no message");
         assert_eq!(CATCH_DEPTH.get(), 0);
     }

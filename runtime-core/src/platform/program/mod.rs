@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::trusted_variable;
+use super::{trust, trusted_variable};
 use crate::{Error, ErrorKind, Result};
 use group::ProcessGroup;
 pub use group::{check_privileges, exhausted, spawn_program};
@@ -30,11 +30,12 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_micros(100);
 const ARRIVAL_TIME: Duration = Duration::from_millis(500);
 
 /// The path of a program: itself if it contains a slash, otherwise the first executable file of that name in one of the folders.
-/// Relative folders are ignored.
+/// Relative folders are ignored, and so is what everybody could change.
 #[must_use]
 pub fn find_program(program: &str, folders: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+            && trust::check_installed(path).is_ok()
     };
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(is_program);

@@ -3,12 +3,12 @@
 #![allow(unsafe_code, reason = "transfers ownership of memory to C, and back in the deleter")]
 
 use std::ffi::c_void;
-use std::panic::AssertUnwindSafe;
 
 use super::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, FLAG_READ_ONLY,
     MAJOR_VERSION, MINOR_VERSION, dl_device, is_handle, is_host,
 };
+use crate::panics::contain;
 use crate::timeline::hazards::HOST;
 use crate::timeline::host_access::with_host_access;
 use crate::{Access, Error, ErrorKind, Result, Tensor};
@@ -144,8 +144,8 @@ impl<M> Exported<M> {
 /// Frees what [`Exported::leak`] leaked.
 unsafe extern "C" fn delete<M>(managed: *mut M) {
     // A panic must not unwind into C, and there is no way to report it.
-    let _ = std::panic::catch_unwind(AssertUnwindSafe(|| {
+    let _ = contain(|| {
         // SAFETY: `managed` is the first field of a `Exported` box, and the consumer calls this once.
         drop(unsafe { Box::from_raw(managed.cast::<Exported<M>>()) });
-    }));
+    });
 }

@@ -1,9 +1,7 @@
 //! Jobs: what a thread of core does once an event has a result.
 
-use std::any::Any;
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -11,6 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use parking_lot::Mutex;
 
 use crate::Result;
+use crate::panics::contain;
 use crate::timeline::event::Event;
 use crate::timeline::host_pool::{HostPool, Job};
 
@@ -90,21 +89,4 @@ impl fmt::Debug for HostJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HostJob")
     }
-}
-
-/// Runs foreign code; returns the message of its panic.
-pub(crate) fn contain<T>(run: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
-        let message = message(&*panic);
-        // What a program panics with may panic when it is dropped.
-        if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-            std::mem::forget(again);
-        }
-        message
-    })
-}
-
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::timeline::event::host_job::contain;
+use crate::panics::contain;
 use crate::timeline::event::times::{EventClock, EventTimes};
 use crate::timeline::host_pool::{self, HostPool};
 use crate::{Error, ErrorKind, Result, process};

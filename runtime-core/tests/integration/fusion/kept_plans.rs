@@ -19,11 +19,13 @@ struct Process {
 }
 
 impl Process {
+    #[allow(unsafe_code, reason = "names the folder of a code cache")]
     fn new(folder: &Path, access: CacheAccess, version: usize) -> Self {
         let lowering = joining();
         lowering.version.store(version, Ordering::Relaxed);
-        let mut options = CacheOptions::default();
-        (options.folder, options.access) = (Some(folder.to_owned()), access);
+        // SAFETY: only this test writes to the folder.
+        let mut options = unsafe { CacheOptions::default().with_folder(folder) };
+        options.access = access;
         let cache = CodeCache::with_options(options);
         let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).code_cache(cache);
         let device = runtime.with_lowering(lowering.clone()).build().open("null").unwrap();

@@ -100,7 +100,17 @@ fn number(random: &mut Random, depth: u32) -> Number {
             Number::Binary(op, some(random), right)
         }
         7 | 8 => Number::Call(random.of(&["min", "max"]), vec![*some(random), *right(random)]),
-        9 => Number::Call("clamp", vec![*some(random), *right(random), *right(random)]),
+        9 => {
+            let clamped = *some(random);
+            // WGSL forbids constants in the other order.
+            let (low, high) = match (*right(random), *right(random)) {
+                (Number::Literal(one), Number::Literal(other)) => {
+                    (Number::Literal(one.min(other)), Number::Literal(one.max(other)))
+                }
+                bounds => bounds,
+            };
+            Number::Call("clamp", vec![clamped, low, high])
+        }
         10 => Number::Call("place", vec![*some(random)]),
         11 => Number::Select(Box::new(truth(random, depth - 1)), some(random), right(random)),
         _ => {

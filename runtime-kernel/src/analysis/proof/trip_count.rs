@@ -246,7 +246,7 @@ mod tests {
             "for (var i = 0f; i < 4f; i += 1f) { a += 1u; }",
             "for (var i = 0u; i < 4u && a < 9u; i++) { a += i; }",
             "var i = 0u; loop { if i < 4u { a += 1u; } else { break; } continuing { i += 1u; } }",
-            "var i = 0u; loop { if i < 4u {} else { a += 1u; } continuing { i += 1u; } }",
+            "var i = 0u; loop { if i < 4u {} else { a += 1u; if a > 9u { return; } } continuing { i += 1u; } }",
         ] {
             assert_eq!(trips(code), None, "{code}");
         }

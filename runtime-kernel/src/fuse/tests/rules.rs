@@ -13,7 +13,7 @@ fn a_chain_of_own_elements_becomes_one_kernel() {
     let plan = List::new()
         .then("scale", SCALE, [0, 1])
         .then("relu", "if i >= s.n { return; } y[i] = max(x[i], 0.0);", [1, 2])
-        .then("half", "let j = i * 4u >> 2u; y[i] = 0.5 * x[i];", [2, 1])
+        .then("half", "let j = (i * 4u) >> 2u; y[i] = 0.5 * x[i];", [2, 1])
         .fuses(0);
     let code = plan.kernels[0].code.as_ref().unwrap();
     assert_eq!((code.groups_of, code.args.len()), (0, 3 + 6));

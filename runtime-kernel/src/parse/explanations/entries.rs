@@ -4,6 +4,7 @@ use naga::common::wgsl::TryToWgsl as _;
 use naga::valid::{EntryPointError, VaryingError};
 use naga::{BuiltIn, EntryPoint};
 
+use super::variables::space_name;
 use super::{Context, Explanation, or_empty};
 
 impl Context<'_> {
@@ -29,6 +30,14 @@ impl Context<'_> {
                 "\"{name}\" uses `discard`, a derivative or a sampled texture, which only fragment shaders have";
                 "return instead of `discard`; read textures by `textureLoad`"
             ),
+            EntryPointError::InvalidGlobalUsage(variable, _) => {
+                let variable = &self.module.global_variables[*variable];
+                let (second, space) = (or_empty(&variable.name), space_name(variable.space));
+                explain!(
+                    "\"{name}\" changes \"{second}\", but that is `var<{space}>`, which can only be read";
+                    "declare `var<storage, read_write> {second}`"
+                )
+            }
             EntryPointError::MoreThanOneImmediateUsed => {
                 explain!("\"{name}\" uses two variables of `var<immediate>`"; "make all scalars members of one struct")
             }
@@ -63,10 +72,9 @@ impl Context<'_> {
                 "\"{shown}\" has no `@builtin(…)`: arguments of entry points are built-in values";
                 "make a scalar of a launch a member of the `var<immediate>` struct"
             ),
-            VaryingError::InvalidMultiDimensionalSubgroupBuiltIn => explain!(
-                "\"{shown}\" is not available in work-groups of more than one dimension";
-                "declare one extent, and compute the others from `local_invocation_index`"
-            ),
+            VaryingError::UnsupportedCapability(_) => {
+                explain!("\"{shown}\" is a built-in value that portable kernels do not have")
+            }
             other => self.of_other(Some(&entry.function), other),
         };
         explanation.at(self.name_of(&entry.name, name))

@@ -1,7 +1,8 @@
 //! Errors of expressions.
 
-use naga::valid::{ComposeError, ExpressionError};
-use naga::{BinaryOperator, Expression, Function, TypeInner, UnaryOperator};
+use naga::common::wgsl::TryToWgsl as _;
+use naga::valid::{ComposeError, ExpressionError, LiteralError, WidthError};
+use naga::{BinaryOperator, Expression, Function, MathFunction, TypeInner, UnaryOperator};
 
 use super::{Context, Explanation};
 use crate::ir::Value;
@@ -69,6 +70,25 @@ impl Context<'_> {
                 "the operands of {} do not fit together: a factor `A`, a factor `B` and a sum `C`, all of one size",
                 text()
             ),
+            ExpressionError::WrongArgumentCount(fun) => {
+                explain!("`{}` has another number of arguments: {}", math_name(*fun), text())
+            }
+            ExpressionError::InvalidArgumentType(fun, _, argument) => {
+                explain!("`{}` does not take {}", math_name(*fun), self.shown(function, *argument))
+            }
+            ExpressionError::UnsupportedWidth(fun, ..) => {
+                explain!("`{}` is not available for the type of its argument: {}", math_name(*fun), text())
+            }
+            ExpressionError::Literal(LiteralError::Width(WidthError::Abstract)) => explain!(
+                "{} does not fit the type of the other operand", text();
+                "convert one of them"
+            ),
+            ExpressionError::MissingCapabilities(_) | ExpressionError::Literal(LiteralError::Width(_)) => {
+                explain!("portable kernels do not have this: {}", text())
+            }
+            ExpressionError::Literal(LiteralError::NaN | LiteralError::Infinity) => {
+                explain!("the value is beyond the range of its type: {}", text())
+            }
             other => self.of_other(Some(function), other),
         }
     }
@@ -112,4 +132,9 @@ impl Context<'_> {
             ComposeError::Type(_) => explain!("{made} cannot be made of values"),
         }
     }
+}
+
+/// The name of a mathematical function in WGSL.
+fn math_name(function: MathFunction) -> &'static str {
+    function.try_to_wgsl().unwrap_or("this function")
 }

@@ -1,6 +1,6 @@
 //! Errors of functions and of their statements.
 
-use naga::valid::{CallError, FunctionError, LocalVariableError};
+use naga::valid::{CallError, FunctionError, LocalVariableError, SubgroupError};
 use naga::{AddressSpace, ArraySize, Function, Handle, SwitchValue, Type, TypeInner};
 
 use super::variables::space_name;
@@ -50,6 +50,13 @@ impl Context<'_> {
                 let (name, result) = (or_empty(&function.name), result.unwrap_or_default());
                 explain!("function '{name}' cannot return {result}"; "return a value, or an index")
             }
+            FunctionError::InvalidSubgroup(SubgroupError::InvalidOperand(operand)) => {
+                explain!("a subgroup operation does not take {}", self.shown(function, *operand))
+            }
+            FunctionError::InvalidSubgroup(SubgroupError::InvalidInvocationIdExprType(index)) => explain!(
+                "the index {} is not a constant", self.text_or_this(function, *index);
+                "`subgroupShuffle` takes one that varies"
+            ),
             other => self.of_other(Some(function), other),
         }
     }

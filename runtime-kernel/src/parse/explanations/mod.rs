@@ -20,14 +20,13 @@ use std::error::Error;
 use std::fmt;
 
 use naga::common::wgsl::TypeContext as _;
-use naga::front::Typifier;
-use naga::proc::{ResolveContext, TypeResolution};
+use naga::proc::TypeResolution;
 use naga::valid::ValidationError;
 use naga::{Function, Handle, Module, Span, Type, TypeInner, WithSpan};
 
 use super::templates::shortened;
 use super::tokens::{Token, text, tokens};
-use crate::ir::Value;
+use crate::ir::{Value, resolved};
 
 /// What is wrong, and the remedy.
 #[derive(Debug)]
@@ -71,6 +70,16 @@ impl Error for Remedy {}
 struct Context<'a> {
     module: &'a Module,
     code: &'a str,
+}
+
+/// Whether a text is in terms of naga's types and flags: their names, or values as Rust prints them.
+fn is_internal(text: &str) -> bool {
+    const WORDS: [&str; 6] = ["apabilit", "CAPABILIT", "naga", "::", "Handle", "Scalar"];
+    let is_value = |(at, _): (usize, &str)| text[..at].ends_with(|before: char| before.is_alphanumeric());
+    WORDS.iter().any(|word| text.contains(word))
+        || text.contains(" { ")
+        || text.match_indices('(').filter(|(at, _)| !text[*at..].starts_with("()")).any(is_value)
+            && !text.contains('`')
 }
 
 fn or_empty(name: &Option<String>) -> &str {
@@ -124,8 +133,11 @@ impl Context<'_> {
         while let Some(next) = cause.source() {
             cause = next;
         }
-        let text = cause.to_string();
-        explain!("{}", self.without_handles(function, &text))
+        let text = self.without_handles(function, &cause.to_string());
+        if is_internal(&text) {
+            return explain!("portable kernels do not have this"; "the supported part of WGSL is in docs/kernels.md");
+        }
+        explain!("{text}")
     }
 
     /// Replaces the handle of each expression, which naga writes `[3]`, by its text.
@@ -161,7 +173,7 @@ impl Context<'_> {
 
     /// The type of an expression, or of what it points to, between backquotes.
     fn value_type(&self, function: &Function, value: Value) -> Option<String> {
-        self.resolved(function, value).map(|ty| match ty.inner_with(&self.module.types) {
+        resolved(self.module, function, value).map(|ty| match ty.inner_with(&self.module.types) {
             TypeInner::Pointer { base, .. } => self.type_name(*base),
             _ => self.resolution_name(&ty),
         })
@@ -169,16 +181,8 @@ impl Context<'_> {
 
     /// The type of an expression, between backquotes.
     fn exact_type(&self, function: &Function, value: Value) -> String {
-        let ty = self.resolved(function, value);
+        let ty = resolved(self.module, function, value);
         ty.map_or_else(|| "of another type".to_owned(), |ty| self.resolution_name(&ty))
-    }
-
-    fn resolved(&self, function: &Function, value: Value) -> Option<TypeResolution> {
-        let mut types = Typifier::new();
-        let context =
-            ResolveContext::with_locals(self.module, &function.local_variables, &function.arguments);
-        types.grow(value, &function.expressions, &context).ok()?;
-        Some(types[value].clone())
     }
 
     fn resolution_name(&self, ty: &TypeResolution) -> String {

@@ -1,6 +1,6 @@
 //! Errors of types and of module-scope variables.
 
-use naga::valid::{Disalignment, GlobalVariableError, TypeError, TypeFlags};
+use naga::valid::{Disalignment, GlobalVariableError, TypeError, TypeFlags, WidthError};
 use naga::{AddressSpace, ArraySize, GlobalVariable, Handle, Span, Type, TypeInner};
 
 use super::{Context, Explanation, or_empty};
@@ -25,6 +25,12 @@ impl Context<'_> {
                 "there is no type {name}";
                 "atomics are `u32`, `i32`, `u64` or `i64`; a sum of floats is an `atomicCompareExchangeWeak` of their bits in a loop"
             ),
+            TypeError::WidthError(WidthError::MissingCapability { .. }) | TypeError::MissingCapability(_) => {
+                explain!(
+                    "portable kernels do not have the type {name}";
+                    "numbers are `i32`, `u32`, `f32`, `f16`, `i64`, `u64` or `f64`"
+                )
+            }
             other => self.of_other(None, other),
         };
         explanation.at(self.first_use(ty))
@@ -100,6 +106,15 @@ impl Context<'_> {
                 "\"{name}\" is `var<storage, write>`, which WGSL does not have";
                 "declare `var<storage, read_write>`; a tensor that is never read counts as written"
             ),
+            GlobalVariableError::CoherentNotSupported | GlobalVariableError::VolatileNotSupported => {
+                explain!(
+                    "\"{name}\" is `@coherent` or `@volatile`, which portable kernels do not have";
+                    "remove it; other invocations see atomics, and what is stored before a barrier"
+                )
+            }
+            GlobalVariableError::UnsupportedCapability(_) => {
+                explain!("\"{name}\" is {}, which portable kernels do not have", self.type_name(variable.ty))
+            }
             GlobalVariableError::Alignment(_, ty, error) => self.of_alignment(name, *ty, error),
             other => self.of_other(None, other),
         }

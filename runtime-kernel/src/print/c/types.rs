@@ -176,6 +176,10 @@ impl Writer<'_> {
 
     /// Emits static assertions that a structure has WGSL's layout; in CUDA its size, as NVRTC has no `offsetof`.
     fn assert_layout(&mut self, ty: Handle<Type>, members: &[StructMember], span: u32) {
+        // The results of `frexp` and others are never in tensors, and naga gives no layout to their vectors of three.
+        if self.module().special_types.predeclared_types.values().any(|predeclared| *predeclared == ty) {
+            return;
+        }
         let assertion = match self.dialect {
             Dialect::Host => "_Static_assert",
             Dialect::Cuda => "static_assert",
@@ -216,6 +220,16 @@ impl Writer<'_> {
             slots.push(Slot::Padding(span - end));
         }
         slots
+    }
+
+    /// Whether a structure has bytes between its members or behind them.
+    pub(super) fn has_gaps(&self, members: &[StructMember], span: u32) -> bool {
+        let mut end = 0;
+        members.iter().any(|member| {
+            let is_gap = end < member.offset;
+            end = member.offset + self.layout(member.ty).0;
+            is_gap
+        }) || end < span
     }
 
     /// The C alignment of each type, memoised since a structure may contain another many times.

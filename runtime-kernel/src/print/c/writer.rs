@@ -40,6 +40,8 @@ pub(crate) struct Writer<'a> {
     pub(super) layouts: Layouter,
     /// By type of the module.
     pub(super) alignments: Vec<u32>,
+    /// By type of the module: whether its values have padding.
+    pub(super) has_padding: Vec<bool>,
     pub(super) types: String,
     pub(super) constants: String,
     library: String,
@@ -76,6 +78,7 @@ impl<'a> Writer<'a> {
             extensions: Vec::new(),
             layouts: Layouter::default(),
             alignments: Vec::with_capacity(program.module.types.len()),
+            has_padding: Vec::with_capacity(program.module.types.len()),
             types: String::new(),
             constants: String::new(),
             library: String::new(),
@@ -85,6 +88,7 @@ impl<'a> Writer<'a> {
             Error::new(ErrorKind::Internal, format!("finding the layouts of types: {error}"))
         })?;
         writer.find_alignments();
+        writer.find_padding();
         Ok(writer)
     }
 

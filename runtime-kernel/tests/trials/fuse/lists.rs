@@ -215,7 +215,7 @@ fn value(random: &mut Random, style: Style, tensor: &str) -> String {
         _ => format!("{number}u"),
     };
     match random.below(6) {
-        0 => format!("{element} * {}", literal(3)),
+        0 => format!("({element} * {})", literal(3)),
         1 => format!("({element} {} ({element} * {element}))", exclusive(style)),
         2 => format!("max({element}, {})", literal(77)),
         3 if style.element == "f32" => format!("({element} + f32(id.x))"),

@@ -167,14 +167,15 @@ fn an_unknown_architecture_is_not_found(context: &Context) -> Verdict {
     Ok(())
 }
 
+#[allow(unsafe_code, reason = "names the folder of a code cache")]
 fn cached_code_behaves_like_its_source(context: &Context) -> Verdict {
     let folder = TemporaryFolder::new("runtime-conformance-compile-");
     let folder = folder.map_err(|error| Failure::Failed(format!("no temporary folder: {error}")))?;
     let origins = Arc::new(Mutex::new(Vec::new()));
     let mut infos = Vec::new();
     for _ in 0..2 {
-        let mut options = CacheOptions::default();
-        options.folder = Some(folder.path().to_owned());
+        // SAFETY: only this program writes to the folder.
+        let options = unsafe { CacheOptions::default().with_folder(folder.path()) };
         let (cache, seen) = (CodeCache::with_options(options), origins.clone());
         let hook = move |load: &CodeLoad| {
             seen.lock().unwrap_or_else(PoisonError::into_inner).push(load.origin);

@@ -15,7 +15,7 @@ cases! {
         an_update_changes_the_arguments, a_wrong_update_is_refused,
         an_update_that_needs_another_order_is_refused, what_a_graph_uses_stays,
         a_replay_is_ordered_with_other_queues, a_graph_is_native_where_the_device_says_so,
-        an_empty_graph_is_refused, a_graph_of_another_opening_is_refused, a_graph_of_a_hundred_nodes,
+        a_graph_of_another_opening_is_refused, a_graph_of_a_hundred_nodes,
         one_graph_on_two_queues;
     [Requirement::Kernel("fail")] => a_failing_node_fails_the_replay;
 }
@@ -155,14 +155,6 @@ fn a_graph_is_native_where_the_device_says_so(context: &Context) -> Verdict {
     wait::event(&queue.replay(&executable)?)?;
     assert_eq!(queue.submitted(), if native { 1 } else { 3 }, "a native replay is one ticket");
     expect_all("replayed", &x, 8.0)
-}
-
-fn an_empty_graph_is_refused(context: &Context) -> Verdict {
-    let queue = context.fixture().queue()?;
-    let graph = record(&queue, |_| Ok(()))?;
-    assert!(graph.is_empty());
-    let replayed = queue.instantiate(&graph).and_then(|executable| queue.replay(&executable));
-    expect_error("empty", replayed, ErrorKind::InvalidArgument, &["empty"]).map(drop)
 }
 
 fn a_graph_of_another_opening_is_refused(context: &Context) -> Verdict {

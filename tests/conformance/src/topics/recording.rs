@@ -9,7 +9,7 @@ use crate::expect::{expect_all, expect_error};
 use crate::wait;
 
 cases! {
-    [Requirement::Kernel("spin")] => recording_runs_nothing, dependencies_follow_the_tensors,
+    [Requirement::Kernel("spin")] => recording_runs_nothing, an_empty_recording_replays_as_nothing, dependencies_follow_the_tensors,
         arguments_are_taken_when_recorded, copies_and_fills_are_recorded,
         what_cannot_be_recorded_is_refused, a_queue_may_be_used_while_it_is_recorded,
         a_failed_recording_is_discarded, a_wrong_launch_is_refused_while_recording,
@@ -26,6 +26,28 @@ fn recording_runs_nothing(context: &Context) -> Verdict {
     })?;
     assert_eq!((queue.submitted(), graph.len(), graph.is_empty()), (0, 2, false));
     expect_all("not run", &x, 1.0)
+}
+
+/// Programs that record conditionally may record nothing.
+fn an_empty_recording_replays_as_nothing(context: &Context) -> Verdict {
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let executable = queue.instantiate(&record(&queue, |_| Ok(()))?)?;
+    assert!(!executable.is_native());
+    wait::event(&queue.replay(&executable)?)?;
+    assert_eq!(queue.submitted(), 0);
+    // In order with the work before it.
+    let x = fixture.full(N, 1.0)?;
+    fixture.delay(&queue)?;
+    fixture.fill(&queue, &x, 2.0)?;
+    let submitted = queue.submitted();
+    let event = queue.replay(&executable)?;
+    wait::event(&event)?;
+    assert_eq!((queue.completed()?, queue.submitted()), (submitted, submitted));
+    // On another queue, too, and between replays of other graphs.
+    let other = context.fixture().queue()?;
+    replay(&other, &record(&other, |recorder| fixture.scale(recorder, &x, 3.0).map(drop))?)?;
+    wait::event(&other.replay(&executable)?)?;
+    expect_all("around it", &x, 6.0)
 }
 
 fn dependencies_follow_the_tensors(context: &Context) -> Verdict {

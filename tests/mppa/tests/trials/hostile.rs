@@ -147,7 +147,8 @@ fn wrong_options(runtime: &Runtime) -> Result<(), Failed> {
     ];
     // The last option is of whole programs, and refused by its type alone.
     wrong.into_iter().try_for_each(|(key, value)| {
-        let outcome = runtime.open_with(DEVICE, &Options::new().with(key, value.clone()));
+        // SAFETY: no value is valid.
+        let outcome = unsafe { runtime.open_with_code(DEVICE, &Options::new().with(key, value.clone())) };
         let is_refused = outcome
             .as_ref()
             .is_err_and(|error| error.kind() == ErrorKind::InvalidArgument && error.message().contains(key));

@@ -153,8 +153,11 @@ fn clusters(machine: &Machine) -> Result<(), Failed> {
     let several = program().option("clusters", 2);
     let refused = cluster.load(&several).unwrap_err();
     check(refused.message().contains("single cluster"), || refused.to_string())?;
-    let other =
-        machine.runtime.open_with(DEVICE, &Options::new().with("firmware", "/other.elf")).unwrap_err();
+    let firmware = Options::new().with("firmware", "/other.elf");
+    let unsafely = machine.runtime.open_with(DEVICE, &firmware).unwrap_err();
+    check(unsafely.message().contains("open_with_code"), || unsafely.to_string())?;
+    // SAFETY: it is not opened.
+    let other = unsafe { machine.runtime.open_with_code(DEVICE, &firmware) }.unwrap_err();
     check(other.message().contains("is open with firmware"), || other.to_string())
 }
 

@@ -21,6 +21,18 @@ pub fn text(tree: &Tree, inputs: &[Input]) -> String {
             let cut = |side: usize| limited(&arguments[side], width, "512.0");
             limited(&format!("round(dot({}, {}))", cut(0), cut(1)), 1, "512.0")
         }
+        // WGSL forbids some constants as bounds and ranges, for which the same is computed in another way.
+        Operation::Clamp if tree.arguments[1..].iter().all(is_constant) => {
+            format!("min(max({}, {}), {})", arguments[0], arguments[1], arguments[2])
+        }
+        Operation::ExtractBits | Operation::InsertBits
+            if tree.arguments[tree.arguments.len() - 2..].iter().all(is_constant) =>
+        {
+            let (others, range) = arguments.split_at(arguments.len() - 2);
+            let offset = format!("min({}, 32u)", range[0]);
+            let others = others.join(", ");
+            format!("{}({others}, {offset}, min({}, 32u - {offset}))", name(&tree.operation), range[1])
+        }
         Operation::ClampFloat => {
             let bound = |value: &str| splat(value, tree.ty.width);
             format!("clamp({}, {}, {})", arguments[0], bound("-8.5"), bound("100.0"))
@@ -93,6 +105,11 @@ const fn sign(operation: &Operation) -> Option<&'static str> {
         Operation::GreaterEqual => ">=",
         _ => return None,
     })
+}
+
+/// Whether a tree has no inputs.
+fn is_constant(tree: &Tree) -> bool {
+    !matches!(tree.operation, Operation::Input(_)) && tree.arguments.iter().all(is_constant)
 }
 
 const fn name(operation: &Operation) -> &'static str {

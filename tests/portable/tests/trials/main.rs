@@ -6,6 +6,7 @@ mod coarsening;
 mod compile;
 mod corpus;
 mod corpus_runs;
+mod cts;
 mod debugger;
 mod diamond;
 mod fusion;
@@ -14,6 +15,7 @@ mod properties;
 mod rejected;
 mod reports;
 mod semantics;
+mod tint;
 mod views;
 
 use std::process::ExitCode;
@@ -35,12 +37,14 @@ fn main() -> ExitCode {
         compile::trials(),
         corpus::trials(),
         corpus_runs::trials(),
+        cts::trials(),
         debugger::trials(),
         diamond::trials(),
         fusion::trials(),
         names::trials(),
         rejected::trials(),
         reports::trials(),
+        tint::trials(),
         views::trials(),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit_code()

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use naga::{AddressSpace, FastHashMap, Function, Module, Span, Statement, SwitchValue, TypeInner};
+use naga::{FastHashMap, Function, Module, Span, Statement, SwitchValue};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::environment::{HostEnvironment, LaneArrays, Level};
@@ -11,7 +11,7 @@ use super::schedule::steps::{Condition, Step, Steps};
 use super::schedule::variable_storage::{Storage, VariableStorage};
 use super::schedule::{Form, Schedule};
 use super::verify::{Rejected, verify};
-use crate::analysis::private_memory::{self, debug_frame_bytes};
+use crate::analysis::private_memory::debug_frame_bytes;
 use crate::analysis::proof::FunctionContext;
 use crate::ir::{Global, Local, Value};
 use crate::print::c::REJECTED;
@@ -21,10 +21,6 @@ use crate::print::c::lines::Line;
 use crate::print::c::writer::Writer;
 use crate::program::{Checks, Program};
 use crate::transform::zeroing::must_zero;
-
-/// Maximum stack bytes of a function on a thread that runs work-groups. The host runs it only where twice as much
-/// is left, to allow for the compiler's own use.
-const STACK_LIMIT: u64 = 512 << 10;
 
 /// The printer of one entry point.
 pub(super) struct Entry<'w, 'a, 'p> {
@@ -48,7 +44,8 @@ pub(super) struct Entry<'w, 'a, 'p> {
     pub(super) width: u32,
     /// The label at the end of a row.
     pub(super) row_end: String,
-    pub(super) bytes: u64,
+    /// Whether the arrays over the invocations are on the heap.
+    pub(super) on_heap: bool,
     /// The index of the entry point in the module.
     pub(super) index: usize,
     /// Whether it has nontemporal stores.
@@ -87,7 +84,7 @@ pub(in crate::print::c) fn entry(writer: &mut Writer<'_>, index: usize) -> Resul
         carried: FastHashMap::default(),
         width: size[0],
         row_end: String::new(),
-        bytes: 0,
+        on_heap: false,
         index,
         nontemporal_stores: false,
         loops: Vec::new(),
@@ -153,7 +150,7 @@ impl Entry<'_, '_, '_> {
         self.line("");
         self.open(&["static void ", &symbol, "_range(", &parameters, range, ") {"]);
         self.lengths(index)?;
-        self.arrays(&globals)?;
+        self.memory(&globals)?;
         self.open("for (long long group_ = begin_; group_ < end_; group_++) {");
         self.group()?;
         self.line("next_group:;");
@@ -161,6 +158,7 @@ impl Entry<'_, '_, '_> {
         if self.nontemporal_stores {
             self.line("stream_end_();");
         }
+        self.free();
         self.close("}");
         self.line("");
         self.open(&["void ", &symbol, "(const unsigned long long *args_, ", range, ") {"]);
@@ -169,7 +167,6 @@ impl Entry<'_, '_, '_> {
         }
         self.line(&[&symbol, "_range(", &arguments, "groups_, begin_, end_);"]);
         self.close("}");
-        self.check_stack(index, STACK_LIMIT)?;
         let text = std::mem::take(&mut self.printer.lines).into_text();
         self.printer.writer.functions.push_str(&text);
         Ok(symbol)
@@ -250,86 +247,6 @@ impl Entry<'_, '_, '_> {
             }
         }
         Ok(())
-    }
-
-    /// Declares workgroup memory and the arrays over the invocations.
-    pub(super) fn arrays(&mut self, globals: &[Global]) -> Result<()> {
-        let items: u32 = self.size.iter().product();
-        for &variable in globals {
-            let declared = &self.module.global_variables[variable];
-            if declared.space == AddressSpace::WorkGroup {
-                let space = self.printer.writer.dialect.space(declared.space);
-                let type_name = self.printer.writer.type_name(declared.ty)?;
-                let name = self.printer.writer.names.global(variable).to_owned();
-                if self.work_items.is_none() {
-                    self.bytes += private_memory::size(self.module, &self.module.types[declared.ty].inner);
-                }
-                self.line(&[space, &type_name, " ", &name, " __attribute__((aligned(64)));"]);
-            }
-        }
-        for (variable, declared) in self.function.local_variables.iter() {
-            if !matches!(self.storage.variable(variable), Storage::Lanes | Storage::LanesInPlace) {
-                continue;
-            }
-            let type_name = self.printer.writer.type_name(declared.ty)?;
-            let name = self.printer.plan.local(variable).to_owned();
-            let arrays = self.lane_arrays((type_name, &self.module.types[declared.ty].inner), &name)?;
-            self.line(&arrays.declare(items));
-            if self.storage.variable(variable) == Storage::LanesInPlace {
-                self.printer.environment.in_place.insert(variable, arrays.arrays[0].0.clone());
-            }
-            self.variables.insert(variable, arrays);
-        }
-        let info = self.printer.context.info;
-        for &value in &self.storage.stored {
-            let type_name = self.printer.writer.resolved_name(&info[value].ty, Span::UNDEFINED)?;
-            let name = self.printer.plan.value(value).unwrap_or("value").to_owned();
-            let arrays =
-                self.lane_arrays((type_name, info[value].ty.inner_with(&self.module.types)), &name)?;
-            self.line(&arrays.declare(items));
-            self.printer.environment.stored.insert(value, arrays);
-        }
-        self.printer.environment.uniform.clone_from(&self.storage.uniform);
-        self.printer.environment.guarded.clone_from(&self.schedule.guarded);
-        self.printer.environment.hoisted.clone_from(&self.schedule.hoisted);
-        if self.storage.masked {
-            self.bytes += u64::from(items);
-            self.line(&format_args!(
-                "unsigned char returned_[{items}] __attribute__((aligned(64))) = {{0}};"
-            ));
-            self.line("unsigned int returns_ = 0;");
-        }
-        Ok(())
-    }
-
-    fn lane_arrays(&mut self, (type_name, inner): (String, &TypeInner), name: &str) -> Result<LaneArrays> {
-        let items: u64 = self.size.iter().map(|&size| u64::from(size)).product();
-        self.bytes =
-            self.bytes.saturating_add(items.saturating_mul(private_memory::size(self.module, inner)));
-        let (writer, plan) = (&mut *self.printer.writer, &mut self.printer.plan);
-        LaneArrays::new(writer, (type_name, inner), name, |writer, wanted| plan.fresh(&writer.names, wanted))
-    }
-
-    /// Fails if a thread that runs work-groups has too little stack, or a work-item too little private memory.
-    pub(super) fn check_stack(&self, index: usize, limit: u64) -> Result<()> {
-        let own = private_memory::of_function(self.module, self.function, self.printer.context.info, 0);
-        let callees = private_memory::of_functions(self.module, &self.printer.writer.program.info);
-        let bytes = self.bytes.saturating_add(own).saturating_add(callees);
-        if bytes <= limit {
-            return Ok(());
-        }
-        let name = &self.module.entry_points[index].name;
-        let (what, whose) = match self.work_items {
-            None => ("stack for work-group memory, variables,", "the host"),
-            Some(_) => ("private memory for variables", "a work-item that runs them in a loop"),
-        };
-        Err(Error::new(
-            ErrorKind::OutOfResources,
-            format!(
-                "entry point \"{name}\" needs {bytes} bytes of {what} and values that live across barriers, but {whose} has \
-                 {limit}; use smaller arrays or a smaller work-group"
-            ),
-        ))
     }
 
     /// Prints the work of one work-group.

@@ -101,9 +101,14 @@ impl LaneArrays {
         })
     }
 
+    /// The type of the arrays' elements.
+    pub(super) fn element_name(&self) -> &str {
+        if self.element.is_empty() { &self.type_name } else { self.element }
+    }
+
     /// The declarations of the arrays.
     pub(super) fn declare(&self, items: u32) -> String {
-        let element = if self.element.is_empty() { &self.type_name } else { self.element };
+        let element = self.element_name();
         let arrays = self.arrays.iter();
         arrays
             .map(|(array, _)| format!("{element} {array}[{items}] __attribute__((aligned(64)));"))

@@ -32,13 +32,11 @@ impl Entry<'_, '_, '_> {
         self.open(&["void ", &symbol, "(", &parameters, ") {"]);
         self.lengths(index)?;
         self.printer.immediate(index, &scalars)?;
-        self.arrays(&globals)?;
+        self.memory(&globals)?;
         self.positions();
         self.work()?;
         self.line("next_group:;");
         self.close("}");
-        let limit = self.printer.writer.program.group_loops.as_ref().map_or(0, |loops| loops.private_bytes);
-        self.check_stack(index, limit)?;
         let text = std::mem::take(&mut self.printer.lines).into_text();
         self.printer.writer.functions.push_str(&text);
         Ok(symbol)

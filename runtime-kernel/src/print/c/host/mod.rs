@@ -25,6 +25,7 @@ mod entry;
 mod environment;
 mod kernel;
 mod lane_loops;
+mod memory;
 mod nontemporal_stores;
 mod preamble;
 mod row_decisions;

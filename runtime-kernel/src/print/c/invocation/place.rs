@@ -234,7 +234,11 @@ impl<E: Environment> Printer<'_, '_, E> {
         if let Some(component) = &place.component {
             return self.store_component(&place, component, pointer, value);
         }
-        let value = self.operand(value, level::ANY)?;
+        let text = self.operand(value, level::ANY)?;
+        let (function, value) = match self.storing(pointer)? {
+            Some(function) => (Some(function), self.with_name_for_literal(value, text)?),
+            None => (None, text),
+        };
         let guard = match place.condition() {
             Some(condition) => ["if (", &condition, ") "].concat(),
             None => String::new(),
@@ -242,12 +246,25 @@ impl<E: Environment> Printer<'_, '_, E> {
         if matches!(self.context.pointee(pointer), TypeInner::Atomic(_)) {
             let store = self.atomic_store(&place, pointer, &value)?;
             self.lines.line(&[&guard[..], &store]);
-        } else if let Some(store) = self.vector_move(Direction::Store, pointer)? {
+        } else if let Some(store) = function {
             self.lines.line(&[&guard[..], &store, "(", &place.address(), ", ", &value, ");"]);
         } else {
             self.lines.line(&[&guard[..], &place.into_lvalue(), " = ", &value, ";"]);
         }
         Ok(())
+    }
+
+    /// The function that stores a value, where an assignment does not suffice: vectors as one word, in tensors without padding.
+    fn storing(&mut self, pointer: Value) -> Result<Option<String>> {
+        if let Some(store) = self.vector_move(Direction::Store, pointer)? {
+            return Ok(Some(store));
+        }
+        match *self.context.inner(pointer) {
+            TypeInner::Pointer { base, space: AddressSpace::Storage { .. } } => {
+                self.writer.padded_store(base)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// A private vector is rewritten as a whole; in shared memory only the component may be written.

@@ -299,13 +299,13 @@ impl<'w, 'a, E: Environment> Printer<'w, 'a, E> {
     }
 
     /// A call argument; in OpenCL C a literal is named first, like one that is indexed (`plan.rs`).
-    fn with_name_for_literal(&mut self, argument: Value, value: String) -> Result<String> {
+    pub(super) fn with_name_for_literal(&mut self, argument: Value, value: String) -> Result<String> {
         if self.writer.dialect != Dialect::OpenCl || !value.contains('{') {
             return Ok(value);
         }
         let type_name = self.writer.resolved_name(&self.context.info[argument].ty, self.span(argument))?;
         let name = self.plan.fresh(&self.writer.names, "literal");
-        self.lines.line(&self.environment.define(argument, &type_name, &name, &value));
+        self.lines.line(&["const ", &type_name, " ", &name, " = ", &value, ";"]);
         Ok(name)
     }
 }

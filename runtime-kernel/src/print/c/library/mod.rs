@@ -7,6 +7,7 @@ pub(crate) mod integer;
 pub(crate) mod math;
 pub(crate) mod matrix;
 pub(crate) mod packing;
+pub(crate) mod padding;
 mod templates;
 pub(crate) mod vector;
 pub(crate) mod vector_moves;

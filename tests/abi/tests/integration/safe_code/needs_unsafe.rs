@@ -47,6 +47,52 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
             pub fn main() { let _ = runtime_core::Runtime::builder().with_lowering(std::sync::Arc::new(Evil)); }",
     },
     UnsafeProgram {
+        name: "a store that answers with other code",
+        code: "E0200",
+        program: "
+            use runtime_core::{Result, cache::SharedStore};
+            #[derive(Debug)]
+            pub struct Evil;
+            UNSAFE impl SharedStore for Evil {
+                fn location(&self) -> String { String::new() }
+                fn get(&self, _: &str) -> Result<Option<Vec<u8>>> { Ok(None) }
+                fn put(&self, _: &str, _: &[u8]) -> Result<()> { Ok(()) }
+            }",
+    },
+    UnsafeProgram {
+        name: "a code cache with the code of others",
+        code: "E0133",
+        program: "
+            pub fn main() { let _ = UNSAFE { runtime_core::cache::CacheOptions::default().with_folder(\"/tmp\") }; }",
+    },
+    UnsafeProgram {
+        name: "a store of code",
+        code: "E0133",
+        program: "
+            use std::sync::Arc; use runtime_core::cache::{CacheOptions, SharedStore};
+            pub fn f(store: Arc<dyn SharedStore>) { let _ = UNSAFE { CacheOptions::default().with_shared(store) }; }",
+    },
+    UnsafeProgram {
+        name: "code in place of that of kernels",
+        code: "E0133",
+        program: "
+            pub fn main() { let _ = UNSAFE { runtime_core::cache::CacheOptions::default().with_override_folder(\"/tmp\") }; }",
+    },
+    UnsafeProgram {
+        name: "a note that decides what is executed",
+        code: "E0133",
+        program: "
+            pub fn main() { UNSAFE { runtime_core::cache::Notes::from_environment().write(b\"key\", b\"code\") }; }",
+    },
+    UnsafeProgram {
+        name: "a device with options that name code",
+        code: "E0133",
+        program: "
+            pub fn f(runtime: &runtime_core::Runtime, options: &runtime_core::Options) {
+                let _ = UNSAFE { runtime.open_with_code(\"mppa\", options) };
+            }",
+    },
+    UnsafeProgram {
         name: "a backend whose buffers lie anywhere",
         code: "E0200",
         program: "
@@ -173,6 +219,12 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
 
 /// Objects that cannot be constructed outside core: the name, the compiler's error, and the attempt.
 pub(crate) const NOT_CONSTRUCTIBLE: &[(&str, &str, &str)] = &[
+    ("a folder of code, by its field", "E0616", "
+        pub fn f(options: &mut runtime_core::cache::CacheOptions) { options.folder = None; }"),
+    ("a store of code, by its field", "E0616", "
+        pub fn f(options: &mut runtime_core::cache::CacheOptions) { options.shared = None; }"),
+    ("code in place of that of kernels, by its field", "E0616", "
+        pub fn f(options: &mut runtime_core::cache::CacheOptions) { options.override_folder = None; }"),
     ("a table as a backend", "E0308", "
         pub fn f(table: &'static runtime_core::abi::BackendTable) { let _ = runtime_core::Runtime::builder().register(table); }"),
     ("the token of a backend", "E0423", "

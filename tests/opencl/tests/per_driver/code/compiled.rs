@@ -42,9 +42,10 @@ fn native(compiled: &CompiledCode) -> ModuleSource {
 }
 
 /// A runtime with a cache of its own, and where the code of its loads came from.
+#[allow(unsafe_code, reason = "names the folder of a code cache")]
 fn cached(folder: &std::path::Path) -> (Runtime, Arc<Mutex<Vec<CodeOrigin>>>) {
-    let mut options = CacheOptions::default();
-    options.folder = Some(folder.to_owned());
+    // SAFETY: only this program writes to the folder.
+    let options = unsafe { CacheOptions::default().with_folder(folder) };
     let origins = Arc::new(Mutex::new(Vec::new()));
     let seen = origins.clone();
     let runtime = Runtime::builder()

@@ -1,0 +1,185 @@
+//! Options of commands that have worker processes.
+
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use clap::Args;
+use runtime_core::{Error, ErrorKind, Options, Result};
+use runtime_harness::pool::LaunchTemplate;
+use runtime_harness::worker::protocol::Reply;
+use runtime_harness::{Pool, PoolOptions};
+
+use super::parse_seconds;
+use crate::interrupt;
+use crate::simulator_process::device_variables;
+
+/// How long a launched worker may take to start by default: a scheduler may have to wait for a machine.
+const LAUNCH_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Options of worker processes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Isolation")]
+pub(crate) struct PoolArguments {
+    /// Time limit for running a kernel, beyond its timing budget [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    timeout: Option<Duration>,
+    /// Time limit for preparing a kernel's data and loading its code [default: 300]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    compile_timeout: Option<Duration>,
+    /// Limit for the memory of a worker, e.g. `4G` (binary units: K, M, G)
+    #[arg(long, value_name = "BYTES", value_parser = parse_memory_limit)]
+    memory_limit: Option<u64>,
+    /// Command that starts a worker, e.g. `srun --gres=gpu:1 {worker}` or `ssh host {worker}`
+    #[arg(long, value_name = "TEMPLATE")]
+    launch: Option<LaunchTemplate>,
+    /// How many workers share the kernels of a device, each started by --launch [default: 1]
+    #[arg(long, value_name = "COUNT", requires = "launch", value_parser = clap::value_parser!(u16).range(1..))]
+    workers: Option<u16>,
+    /// Time limit for starting a worker [default: 60, with --launch 300]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    start_timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) share: ShareArguments,
+}
+
+/// Whether to wait for other processes.
+#[derive(Debug, Args)]
+pub(crate) struct ShareArguments {
+    /// Time kernels while other processes time theirs on the same device, instead of taking turns
+    #[arg(long, help_heading = "Timing")]
+    share: bool,
+}
+
+impl ShareArguments {
+    /// Whether devices are shared, by the option or by `RUNTIME_SHARE=1`.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.share || std::env::var_os("RUNTIME_SHARE").is_some_and(|value| value == "1")
+    }
+}
+
+impl PoolArguments {
+    /// An option that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.timeout.is_some(), "--timeout"),
+            (self.compile_timeout.is_some(), "--compile-timeout"),
+            (self.memory_limit.is_some(), "--memory-limit"),
+            (self.launch.is_some(), "--launch"),
+            (self.start_timeout.is_some(), "--start-timeout"),
+        ];
+        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
+    }
+
+    /// Checks that the devices of workers on other machines are named.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if they are not.
+    pub(crate) fn check(&self, devices: &[String]) -> Result<()> {
+        match self.launch.is_some() && devices.is_empty() {
+            true => Err(Error::invalid(
+                "--launch needs --device: the devices of another machine are not known here",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// How many candidates of a device are evaluated at once.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.map_or(1, usize::from)
+    }
+
+    /// A pool, whose workers end when a signal ends this program.
+    ///
+    /// # Errors
+    /// Those of [`options`](Self::options).
+    pub(crate) fn pool(
+        &self,
+        (devices, options): (&[String], &Options),
+        replies: Sender<Reply>,
+    ) -> Result<Pool> {
+        let pool = Pool::new(self.options_for(devices, options)?, replies);
+        interrupt::stop_workers(pool.stopper());
+        Ok(pool)
+    }
+
+    /// As [`options`](Self::options), with the variables that workers of these devices need.
+    ///
+    /// # Errors
+    /// As [`options`](Self::options).
+    pub(crate) fn options_for(&self, devices: &[String], options: &Options) -> Result<PoolOptions> {
+        // Launched workers are on other machines, and those of one device would share a simulator's folder.
+        let devices = if self.launch.is_some() { &[] } else { devices };
+        let device_variables = device_variables(devices, options);
+        Ok(PoolOptions { device_variables, ..self.options()? })
+    }
+
+    /// A pool of workers that are this program.
+    ///
+    /// # Errors
+    /// `Io` if this program is not found.
+    pub(crate) fn options(&self) -> Result<PoolOptions> {
+        let mut options = PoolOptions::new(this_program()?);
+        options.launch.clone_from(&self.launch);
+        options.workers = self.workers();
+        if self.launch.is_some() {
+            options.start_timeout = LAUNCH_TIMEOUT;
+        }
+        options.start_timeout = self.start_timeout.unwrap_or(options.start_timeout);
+        if self.share.is_shared() {
+            options.arguments.push("--share".into());
+        }
+        options.timeout = self.timeout.unwrap_or(options.timeout);
+        options.compile_timeout = self.compile_timeout.unwrap_or(options.compile_timeout);
+        if let Some(bytes) = self.memory_limit {
+            options.arguments.extend(["--memory-limit".into(), bytes.to_string().into()]);
+        }
+        Ok(options)
+    }
+}
+
+/// The least that a worker needs to load backends and drivers.
+const MIN_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Parses a number of bytes with an optional binary unit.
+fn parse_memory_limit(text: &str) -> Result<u64, String> {
+    let (number, shift) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    match bytes {
+        None => Err("expected a number of bytes, e.g. 4000000000, 500M or 4G".to_owned()),
+        Some(bytes) if bytes < MIN_MEMORY_BYTES => Err("a worker needs at least 64M".to_owned()),
+        Some(bytes) => Ok(bytes),
+    }
+}
+
+/// The path of this program.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn this_program() -> Result<PathBuf> {
+    std::env::current_exe()
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot find this program: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_limits_have_binary_units() {
+        for (text, bytes) in
+            [("64M", 64 << 20), ("4g", 4 << 30), ("70000K", 70000 << 10), ("99999999", 99_999_999)]
+        {
+            assert_eq!(parse_memory_limit(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "G", "4T", "-1", "1.5G", "99999999999G", "ü"] {
+            assert!(parse_memory_limit(text).unwrap_err().contains("500M"), "{text}");
+        }
+        assert_eq!(parse_memory_limit("63M"), Err("a worker needs at least 64M".to_owned()));
+    }
+}

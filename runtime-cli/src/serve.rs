@@ -1,0 +1,22 @@
+//! `runtime serve`: evaluates candidates for another program.
+
+use clap::Args;
+use runtime_core::Result;
+use runtime_harness::server;
+
+use crate::arguments::PoolArguments;
+use crate::interrupt;
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Read requests from standard input and write replies to standard output
+    #[arg(long, required = true)]
+    stdio: bool,
+    #[command(flatten)]
+    pool: PoolArguments,
+}
+
+/// Serves a pool of workers on standard input and output.
+pub(crate) fn serve(arguments: &ServeArguments) -> Result<()> {
+    server::serve_stdio(arguments.pool.options()?, interrupt::stop_workers)
+}

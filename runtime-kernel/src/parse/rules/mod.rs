@@ -1,0 +1,53 @@
+//! Rules of WGSL that naga does not check. Those about the grammar look at the text as its author wrote it.
+
+mod atomics;
+mod behaviors;
+mod constant_arguments;
+mod diagnostic_attributes;
+mod parentheses;
+mod subgroups;
+
+use naga::{Module, Span};
+use runtime_core::Result;
+
+use super::diagnostics::{failed, location};
+use super::tokens::Token;
+
+/// Errors of one text in a message.
+const MAX_ERRORS: usize = 8;
+
+/// What is wrong at a place.
+#[derive(Debug, PartialEq)]
+struct Violation {
+    place: Span,
+    text: String,
+}
+
+impl Violation {
+    fn message(&self, code: &str, path: &str) -> String {
+        format!("{}: {}", location(code, path, self.place), self.text)
+    }
+}
+
+/// Checks the grammar of a text that naga accepts.
+///
+/// # Errors
+/// `CompileFailed`, with each violation and its line.
+pub(crate) fn check_text(tokens: &[Token<'_>], code: &str, path: &str) -> Result<()> {
+    let mut found = parentheses::missing(tokens);
+    found.extend(diagnostic_attributes::misplaced(tokens));
+    found.extend(subgroups::not_enabled(tokens));
+    if found.is_empty() {
+        return Ok(());
+    }
+    let messages = found.iter().take(MAX_ERRORS).map(|violation| violation.message(code, path));
+    Err(failed(messages.collect::<Vec<_>>().join("\n")))
+}
+
+/// The messages for a module that naga has made of a text.
+pub(super) fn of_module(module: &Module, code: &str, path: &str) -> Vec<String> {
+    let mut found = atomics::misused(module, code);
+    found.extend(behaviors::endless(module));
+    found.extend(constant_arguments::invalid(module, code));
+    found.iter().take(MAX_ERRORS).map(|violation| violation.message(code, path)).collect()
+}

@@ -1,0 +1,73 @@
+//! The test shaders of Tint, the WGSL compiler of Chromium: each compute shader without textures and without experimental
+//! extensions is accepted, and compiles in every language, or is refused for a known reason. They are not part of this repository:
+//! `RUNTIME_TEST_TINT` names the folder `test/tint` of a clone of Dawn. Without it the tests are ignored.
+
+use std::path::{Path, PathBuf};
+
+use libtest_mimic::{Completion, Trial};
+
+use crate::corpus::{check, tools};
+use runtime_kernel::Specialisation;
+
+const VARIABLE: &str = "RUNTIME_TEST_TINT";
+
+/// Words of a text that is not for this project: textures, and what no standard describes yet.
+const FOREIGN: &[&str] = &[
+    "texture",
+    "sampler",
+    "chromium_",
+    "clip_distances",
+    "subgroup_size_control",
+    "atomic_vec",
+    "input_attachment",
+    "print(",
+    "buffer<",
+];
+
+/// Reasons for which a shader may be refused, as words of the error: a value that only a program gives, and limits of
+/// docs/kernels.md.
+const REFUSALS: &[&str] = &[
+    "has no default; give it a value",
+    "the var<immediate> must be a struct of scalars",
+    "is not supported in immediates",
+    "is a pointer to `immediate`",
+    "bytes of stack for work-group memory and variables",
+    "type is too large",
+];
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let Some(folder) = std::env::var_os(VARIABLE).map(PathBuf::from) else {
+        let missing =
+            || Ok(Completion::ignored_with("RUNTIME_TEST_TINT is not set to `test/tint` of a clone of Dawn"));
+        return vec![Trial::ignorable_test("tint", missing)];
+    };
+    let (mut files, tools) = (Vec::new(), tools());
+    collect(&folder, &mut files);
+    files.sort();
+    let trial = |file: PathBuf| {
+        let text = std::fs::read_to_string(&file).ok()?;
+        let is_ours = text.contains("@compute") && !FOREIGN.iter().any(|word| text.contains(word));
+        let name = file.strip_prefix(&folder).unwrap_or(&file).display().to_string();
+        let tools = tools.clone();
+        is_ours.then(|| {
+            Trial::ignorable_test(format!("tint::{name}"), move || {
+                check(text, Specialisation::default(), &tools, REFUSALS)
+            })
+        })
+    };
+    files.into_iter().filter_map(trial).collect()
+}
+
+/// Adds the shaders in a folder, without what Tint makes of them.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "wgsl")
+            && !path.to_string_lossy().contains(".expected.")
+        {
+            files.push(path);
+        }
+    }
+}
