@@ -2,14 +2,16 @@
 
 use half::f16;
 
-use super::value::{Kind, Number, Value};
+use super::value::{Kind, Number, Value, wrapped};
 
 /// The bits of a number.
 fn bits_of(number: Number, kind: Kind) -> Option<u64> {
     Some(match (number, kind) {
+        (Number::Float(value), Kind::F64) => value.to_bits(),
         (Number::Float(value), Kind::F32) => (value as f32).to_bits().into(),
         (Number::Float(value), Kind::F16) => f16::from_f64(value).to_bits().into(),
         (Number::Int(value), Kind::I32 | Kind::U32) => u64::from(value as u32),
+        (Number::Int(value), Kind::I64 | Kind::U64) => value as u64,
         _ => return None,
     })
 }
@@ -17,17 +19,13 @@ fn bits_of(number: Number, kind: Kind) -> Option<u64> {
 /// The number with some bits; `None` for an infinity or a NaN, which no constant is.
 fn of_bits(bits: u64, kind: Kind) -> Option<Number> {
     let number = match kind {
+        Kind::F64 => Number::Float(f64::from_bits(bits)),
         Kind::F32 => Number::Float(f32::from_bits(bits as u32).into()),
         Kind::F16 => Number::Float(f16::from_bits(bits as u16).to_f64()),
-        Kind::I32 => Number::Int((bits as u32 as i32).into()),
-        Kind::U32 => Number::Int((bits as u32).into()),
+        kind if kind.is_integer() => Number::Int(wrapped(bits.into(), kind)),
         _ => return None,
     };
     number.float().is_finite().then_some(number)
-}
-
-const fn width(kind: Kind) -> usize {
-    if matches!(kind, Kind::F16) { 16 } else { 32 }
 }
 
 /// The value of `bitcast<kind>` or a vector of it.
@@ -35,15 +33,15 @@ pub(super) fn bitcast(kind: Kind, size: usize, value: &Value) -> Option<Value> {
     let is_large =
         value.kind == Kind::AbstractInt && value.parts.iter().any(|part| part.float() > f64::from(i32::MAX));
     let value = value.automatic(if is_large { Kind::U32 } else { value.kind.concrete() })?;
-    let (from, to) = (width(value.kind), width(kind));
+    let [from, to] = [value.kind, kind].map(|kind| kind.width() as usize / 8);
     if value.kind == Kind::Bool || value.parts.len() * from != size * to || value.shape.0 > 1 {
         return None;
     }
     let mut bytes = Vec::new();
     for part in &value.parts {
-        bytes.extend_from_slice(&bits_of(*part, value.kind)?.to_le_bytes()[..from / 8]);
+        bytes.extend_from_slice(&bits_of(*part, value.kind)?.to_le_bytes()[..from]);
     }
-    let parts = bytes.chunks(to / 8).map(|chunk| {
+    let parts = bytes.chunks(to).map(|chunk| {
         let bits = chunk.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
         of_bits(bits, kind)
     });
@@ -73,6 +71,10 @@ fn field(offset: &Value, count: &Value) -> Option<(u32, u32)> {
     (offset.checked_add(count)? <= 32).then_some((offset, count))
 }
 
+const fn is_word(kind: Kind) -> bool {
+    matches!(kind, Kind::I32 | Kind::U32)
+}
+
 const fn mask(count: u32) -> u32 {
     if count == 0 { 0 } else { u32::MAX >> (32 - count) }
 }
@@ -87,7 +89,7 @@ fn extract(value: &Value, offset: &Value, count: &Value) -> Option<Value> {
         of_bits(u64::from(if is_negative { found | !mask(count) } else { found }), value.kind)
     });
     let parts: Option<Vec<_>> = parts.collect();
-    value.kind.is_integer().then(|| Value::new(value.kind, value.shape, parts?))?
+    is_word(value.kind).then(|| Value::new(value.kind, value.shape, parts?))?
 }
 
 fn insert(value: &Value, new: &Value, offset: &Value, count: &Value) -> Option<Value> {
@@ -100,7 +102,7 @@ fn insert(value: &Value, new: &Value, offset: &Value, count: &Value) -> Option<V
         of_bits(u64::from(old & !place | new.checked_shl(offset).unwrap_or(0) & place), kind)
     });
     let parts: Option<Vec<_>> = parts.collect();
-    (kind.is_integer() && value.shape == new.shape).then(|| Value::new(kind, value.shape, parts?))?
+    (is_word(kind) && value.shape == new.shape).then(|| Value::new(kind, value.shape, parts?))?
 }
 
 fn pack(name: &str, value: &Value) -> Option<Value> {
@@ -113,7 +115,9 @@ fn pack(name: &str, value: &Value) -> Option<Value> {
     let count = if name.starts_with("pack4x") { 4 } else { 2 };
     let width = if count == 4 { 8 } else { 16 };
     let packed = |part: &Number| -> Option<u32> {
-        let scaled = |least: f64, most: f64| (part.float().clamp(least, 1.0) * most + 0.5).floor() as i64;
+        // In 32 bits, as where the kernel runs.
+        let scaled =
+            |least: f32, most: f32| (0.5 + most * (part.float() as f32).clamp(least, 1.0)).floor() as i32;
         Some(match name {
             "pack2x16float" => f16::from_f64(part.float()).to_bits().into(),
             "pack4x8snorm" => scaled(-1.0, 127.0) as u32,

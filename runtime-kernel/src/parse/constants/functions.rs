@@ -1,7 +1,11 @@
 //! Built-in functions of numbers on constants.
 
+use std::rc::Rc;
+
 use super::bits;
+use super::literals::scaled;
 use super::operators::{binary, unary};
+use super::types::{Composite, Constant};
 use super::value::{Kind, Number, Value, rounded};
 
 /// The functions that naga 30 does not evaluate (gfx-rs/wgpu 7700 is about one of them), or wrongly: `atanh` of numbers
@@ -41,17 +45,20 @@ pub(super) const MISSING: [&str; 31] = [
 ];
 
 /// The value of a call; `None` if it is not known, or an error.
-pub(super) fn call(name: &str, arguments: &[Value]) -> Option<Value> {
-    if arguments.iter().any(|argument| argument.second.is_some()) {
-        return None;
+pub(super) fn call<'a>(name: &str, arguments: &[Value]) -> Option<Constant<'a>> {
+    match (name, arguments) {
+        ("frexp" | "modf", [value]) => split(name, &float(value)?),
+        _ => value(name, arguments).map(Constant::Value),
     }
+}
+
+fn value(name: &str, arguments: &[Value]) -> Option<Value> {
     match (name, arguments) {
         ("select", [reject, accept, condition]) => select(reject, accept, condition),
         ("any" | "all", [value]) if value.kind == Kind::Bool => {
             let mut parts = value.parts.iter().map(|part| *part != Number::Int(0));
             Some(Value::bool(if name == "any" { parts.any(|part| part) } else { parts.all(|part| part) }))
         }
-        ("frexp" | "modf", [value]) => split(name, &float(value)?),
         ("ldexp", [value, exponent]) => ldexp(&float(value)?, exponent),
         ("determinant", [matrix]) => determinant(&float(matrix)?),
         ("transpose", [matrix]) => transpose(&float(matrix)?),
@@ -128,7 +135,7 @@ fn floats(name: &str, arguments: &[Value]) -> Option<Value> {
         ("smoothstep", [low, high, value]) => each(&[low.clone(), high.clone(), value.clone()], |numbers| {
             let [low, high, value] = [0, 1, 2].map(|at: usize| numbers[at].float());
             let t = ((value - low) / (high - low)).clamp(0.0, 1.0);
-            (low < high).then_some(Number::Float(t * t * (3.0 - 2.0 * t)))
+            (low != high).then_some(Number::Float(t * t * (3.0 - 2.0 * t)))
         }),
         ("dot", [a, b]) => dot(a, b),
         ("length", [value]) => root(&dot(value, value)?),
@@ -170,13 +177,16 @@ fn root(square: &Value) -> Option<Value> {
 }
 
 fn refract(incident: &Value, normal: &Value, ratio: &Value) -> Option<Value> {
-    let (along, ratio_number) = (dot(normal, incident)?, ratio.parts[0].float());
+    // Each step must fit into the type.
+    let kind = incident.kind;
+    let (along, by) = (dot(normal, incident)?, ratio.parts[0].float());
     let cosine = along.parts[0].float();
-    let k = 1.0 - ratio_number * ratio_number * (1.0 - cosine * cosine);
+    let square = rounded(cosine * cosine, kind)?;
+    let k = rounded(1.0 - rounded(rounded(by * by, kind)? * (1.0 - square), kind)?, kind)?;
     if k < 0.0 {
-        return Value::new(incident.kind, incident.shape, vec![Number::Float(0.0); incident.parts.len()]);
+        return Value::zero(kind, incident.shape);
     }
-    let factor = Value::scalar(incident.kind, Number::Float(ratio_number * cosine + k.sqrt()))?;
+    let factor = Value::scalar(kind, Number::Float(rounded(by * cosine, kind)? + k.sqrt()))?;
     binary("-", &binary("*", ratio, incident)?, &binary("*", &factor, normal)?)
 }
 
@@ -191,7 +201,8 @@ fn of_numbers(name: &str, numbers: &[f64]) -> Option<f64> {
         ("asinh", [x]) => x.asinh(),
         ("atan", [x]) => x.atan(),
         ("atan2", [y, x]) => y.atan2(*x),
-        ("atanh", [x]) if x.abs() < 1.0 => x.atanh(),
+        // The one of the standard library is exact on this side only.
+        ("atanh", [x]) if x.abs() < 1.0 => x.abs().atanh().copysign(*x),
         ("ceil", [x]) => x.ceil(),
         ("clamp", [x, low, high]) if low <= high => x.clamp(*low, *high),
         ("cos", [x]) => x.cos(),
@@ -244,23 +255,28 @@ fn select(reject: &Value, accept: &Value, condition: &Value) -> Option<Value> {
 }
 
 /// `frexp` and `modf`, which return structures.
-fn split(name: &str, value: &Value) -> Option<Value> {
+fn split<'a>(name: &str, value: &Value) -> Option<Constant<'a>> {
     let is_frexp = name == "frexp";
     let pairs = value.floats().into_iter().map(|x| match is_frexp {
         true => mantissa(x),
         false => (x - x.trunc(), x.trunc()),
     });
     let (first, second): (Vec<_>, Vec<_>) = pairs.unzip();
-    let first = first.into_iter().map(Number::Float);
-    let (names, kind) = match (is_frexp, value.kind) {
-        (false, kind) => (["fract", "whole"], kind),
-        (true, Kind::AbstractFloat) => (["fract", "exp"], Kind::AbstractInt),
-        (true, _) => (["fract", "exp"], Kind::I32),
+    let kind = match (is_frexp, value.kind) {
+        (false, kind) => kind,
+        (true, Kind::AbstractFloat) => Kind::AbstractInt,
+        (true, _) => Kind::I32,
     };
-    let second = second.into_iter().map(|x| if is_frexp { Number::Int(x as i64) } else { Number::Float(x) });
+    let second = second.into_iter().map(|x| if is_frexp { Number::Int(x as i128) } else { Number::Float(x) });
+    let first = Value::new(value.kind, value.shape, first.into_iter().map(Number::Float))?;
     let second = Value::new(kind, value.shape, second)?;
-    let first = Value::new(value.kind, value.shape, first)?;
-    (value.shape.0 == 1).then(|| Value { second: Some((names, Box::new(second))), ..first })
+    let composite = Composite {
+        names: vec!["fract", if is_frexp { "exp" } else { "whole" }],
+        elements: [first, second].map(Constant::Value).to_vec(),
+        call: value.concrete().map(|value| format!("{name}({})", value.text())),
+        is_missing: true,
+    };
+    (value.shape.0 == 1).then(|| Constant::Composite(Rc::new(composite)))
 }
 
 /// A number as a mantissa from 0.5 up to 1, and a power of two.
@@ -286,9 +302,8 @@ fn ldexp(value: &Value, exponent: &Value) -> Option<Value> {
     let exponent =
         exponent.automatic(if exponent.kind == Kind::I32 { Kind::I32 } else { Kind::AbstractInt })?;
     let parts = value.floats().into_iter().zip(&exponent.parts).map(|(x, by)| {
-        let by = i32::try_from(by.int()?).ok().filter(|by| *by <= bias + 1)?;
-        // In two steps: the power of two may be too small where the product is not.
-        Some(Number::Float(x * 2_f64.powi(by / 2) * 2_f64.powi(by - by / 2)))
+        let by = by.int().filter(|by| *by <= bias + 1)?;
+        Some(Number::Float(scaled(x, by.max(i32::MIN.into()) as i32)))
     });
     let parts: Option<Vec<_>> = parts.collect();
     (value.shape == exponent.shape).then(|| Value::new(value.kind, value.shape, parts?))?

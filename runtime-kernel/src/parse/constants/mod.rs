@@ -6,20 +6,62 @@
 mod bits;
 mod evaluate;
 mod functions;
+mod literals;
 mod operators;
 mod syntax;
+mod types;
 mod value;
+
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+use naga::{Scalar, ScalarKind};
 
 use self::evaluate::Scopes;
 use self::functions::MISSING;
 use self::syntax::{Expr, ExprKind};
-use self::value::Value;
+use self::types::Constant;
+pub(super) use self::value::Value;
+use self::value::{Kind, Number};
 use super::text_edits::{Edit, applied};
 use super::tokens::{Token, text, tokens};
 
-/// Whether naga evaluates an expression of the text to a wrong value, without an error.
+/// What naga says of a function that it does not evaluate, before the function.
+pub(super) const UNEVALUATED: &str = "Not implemented as constant expression: ";
+
+/// Bytes after a `>>` that are searched for its amount.
+const MAX_AMOUNT: usize = 256;
+
+/// Whether naga may evaluate an expression of the text to a wrong value, without an error: an `atanh`, or a shift of an
+/// abstract number by 64 or more.
 pub(super) fn may_be_wrong(code: &str) -> bool {
+    let constants = OnceCell::new();
+    let is_constant = |name: &str| constants.get_or_init(|| names_of_constants(code)).contains(name);
     code.contains("atanh")
+        || code.match_indices(">>").any(|(at, sign)| is_large_shift(&code[at + sign.len()..], is_constant))
+}
+
+fn names_of_constants(code: &str) -> HashSet<&str> {
+    let declarations = code.split("const ").skip(1);
+    declarations.filter_map(|rest| tokens(rest).next()).map(|token| token.text).collect()
+}
+
+/// Whether the amount of a shift that begins a text may be a constant of 64 or more.
+fn is_large_shift(rest: &str, is_constant: impl FnOnce(&str) -> bool) -> bool {
+    let start = (0..4).find_map(|less| rest.get(..MAX_AMOUNT - less)).unwrap_or(rest);
+    let mut words = tokens(start).map(|token| token.text).skip_while(|word| *word == "(");
+    let is_large = |word: &str| {
+        let number = literals::value(word).and_then(|value| value.as_int());
+        number.is_some_and(|number| number >= 64)
+    };
+    match words.next() {
+        Some(word) if word.starts_with("vec") => {
+            words.take_while(|word| !matches!(*word, ";" | "{" | "&" | "|")).any(is_large)
+        }
+        Some(word) if word.starts_with(|letter: char| letter.is_ascii_digit()) => is_large(word),
+        Some(word) => word.starts_with(|letter: char| letter.is_alphabetic()) && is_constant(word),
+        None => false,
+    }
 }
 
 /// The text with the values of constant expressions that naga does not evaluate; `None` if there are none. Lines stay the
@@ -29,6 +71,17 @@ pub(super) fn evaluated(code: &str) -> Option<String> {
     let mut scan = Scan { scopes: Scopes::of(&tokens), tokens: &tokens, edits: Vec::new() };
     scan.all();
     (!scan.edits.is_empty()).then(|| applied(code, scan.edits))
+}
+
+/// Whether a call of constants that naga does not evaluate is an error.
+pub(super) fn is_valueless(function: &str, arguments: &[Value]) -> bool {
+    MISSING.contains(&function) && functions::call(function, arguments).is_none()
+}
+
+/// Whether the bits of a constant are those of no number of a type.
+pub(super) fn is_valueless_cast(to: ScalarKind, value: &Value) -> bool {
+    let kind = Kind::of_scalar(Scalar { kind: to, width: (value.kind.width() / 8) as u8 });
+    kind.is_some_and(|kind| bits::bitcast(kind, value.parts.len(), value).is_none())
 }
 
 /// A walk over a text in its order.
@@ -47,6 +100,7 @@ impl<'a> Scan<'a> {
                 "{" => self.scopes.open(),
                 "}" => self.scopes.close(),
                 "fn" => self.scopes.hide_arguments(at),
+                "for" => self.scopes.begin_header(),
                 "let" | "var" | "const" if self.scopes.is_inside() => {
                     at = self.declaration(at);
                     continue;
@@ -96,15 +150,22 @@ impl<'a> Scan<'a> {
         if !self.is_missing(expression) {
             return;
         }
-        match self.scopes.value(expression) {
-            Some(Value { second: Some(_), .. }) => self.edit_structure(expression),
-            Some(value) => {
-                if let Some(text) = value.text() {
-                    self.replace(expression, text);
-                }
-            }
+        let value = self.scopes.value(expression);
+        // Nothing is left of such a constant: its members are replaced.
+        let is_left_out =
+            value.as_ref().is_some_and(Constant::is_missing) && self.is_constant(expression.range.start);
+        let text = if is_left_out { Some("0".to_owned()) } else { value.and_then(|value| value.text()) };
+        match text {
+            Some(text) => self.replace(expression, text),
             None => expression.parts().iter().for_each(|part| self.edit(part)),
         }
+    }
+
+    /// Whether an expression begins the value of a constant, after its name and type.
+    fn is_constant(&self, at: usize) -> bool {
+        let before = &self.tokens[..at];
+        let start = before.iter().rposition(|token| matches!(token.text, ";" | "{" | "}"));
+        text(self.tokens, start.map_or(0, |at| at + 1)) == "const"
     }
 
     fn replace(&mut self, expression: &Expr<'_>, text: String) {
@@ -113,33 +174,23 @@ impl<'a> Scan<'a> {
         self.edits.push((first.start..last.end, text));
     }
 
-    /// A structure has no text: the declaration of a constant gets another value, since its members are replaced, and
-    /// elsewhere the function is called with a concrete argument.
-    fn edit_structure(&mut self, expression: &Expr<'a>) {
-        let before = &self.tokens[..expression.range.start];
-        let statement =
-            before.iter().rposition(|token| matches!(token.text, ";" | "{" | "}")).map_or(0, |at| at + 1);
-        if text(self.tokens, statement) == "const" {
-            self.replace(expression, "0".to_owned());
-        } else if let ExprKind::Call(_, _, arguments) = &expression.kind {
-            for argument in arguments {
-                let value =
-                    self.scopes.value(argument).and_then(|value| value.automatic(value.kind.as_float()?));
-                if let Some(text) = value.and_then(|value| value.concrete()?.text()) {
-                    self.replace(argument, text);
-                }
-            }
-        }
-    }
-
     /// Whether naga does not evaluate an expression.
     fn is_missing(&self, expression: &Expr<'a>) -> bool {
         match &expression.kind {
             ExprKind::Call(name, ..) if MISSING.contains(name) => true,
-            ExprKind::Binary("&&" | "||", _) => true,
-            ExprKind::Name(name) => self.scopes.is_structure(name),
+            ExprKind::Binary("&&" | "||", _) | ExprKind::Literal(_, true) => true,
+            ExprKind::Binary(">>", parts) if self.is_large(&parts[1]) => true,
+            ExprKind::Name(name) => self.scopes.named(name).is_some_and(|value| value.is_missing()),
             _ => expression.parts().iter().any(|part| self.is_missing(part)),
         }
+    }
+
+    /// Whether naga shifts by this amount as if the sign were not to fill all bits.
+    fn is_large(&self, amount: &Expr<'a>) -> bool {
+        let is_large = |part: &Number| part.float() >= 64.0;
+        self.scopes
+            .value(amount)
+            .is_some_and(|value| value.value().is_some_and(|value| value.parts.iter().any(is_large)))
     }
 }
 

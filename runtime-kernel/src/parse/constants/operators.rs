@@ -1,30 +1,26 @@
 //! Operators on constants.
 
-use super::value::{Kind, Number, Value};
+use super::value::{Kind, Number, Value, wrapped};
 
 /// The value of `operator operand`.
 pub(super) fn unary(operator: &str, operand: &Value) -> Option<Value> {
     let parts = operand.parts.iter().map(|part| match (operator, *part) {
         ("-", Number::Float(value)) => Some(Number::Float(-value)),
-        ("-", Number::Int(value)) if matches!(operand.kind, Kind::I32 | Kind::AbstractInt) => {
-            value.checked_neg().map(Number::Int)
+        ("-", Number::Int(value)) if operand.kind.bounds().is_some_and(|[least, _]| least < 0) => {
+            Some(Number::Int(wrapped(-value, operand.kind)))
         }
         ("!", Number::Int(value)) if operand.kind == Kind::Bool => Some(Number::Int(1 - value)),
-        ("~", Number::Int(value)) if operand.kind == Kind::U32 => {
-            Some(Number::Int((!value) & i64::from(u32::MAX)))
+        ("~", Number::Int(value)) if operand.kind.is_integer() => {
+            Some(Number::Int(wrapped(!value, operand.kind)))
         }
-        ("~", Number::Int(value)) if operand.kind.is_integer() => Some(Number::Int(!value)),
         _ => None,
     });
     let parts: Option<Vec<_>> = parts.collect();
-    if operand.second.is_some() { None } else { Value::new(operand.kind, operand.shape, parts?) }
+    Value::new(operand.kind, operand.shape, parts?)
 }
 
 /// The value of `left operator right`.
 pub(super) fn binary(operator: &str, left: &Value, right: &Value) -> Option<Value> {
-    if left.second.is_some() || right.second.is_some() {
-        return None;
-    }
     if matches!(operator, "<<" | ">>") {
         return shift(operator, left, right);
     }
@@ -60,24 +56,7 @@ fn scalar(operator: &str, left: Number, right: Number, kind: Kind) -> Option<Num
         _ => {}
     }
     if let (Number::Int(left), Number::Int(right)) = (left, right) {
-        let whole = kind.is_integer();
-        let found = match operator {
-            "&" => Some(left & right),
-            "|" => Some(left | right),
-            "^" if whole => Some(left ^ right),
-            "+" if whole => left.checked_add(right),
-            "-" if whole => left.checked_sub(right),
-            "*" if whole => left.checked_mul(right),
-            "/" if whole => left.checked_div(right),
-            "%" if whole => left.checked_rem(right),
-            _ => None,
-        };
-        // Abstract numbers do not wrap.
-        return found.map(|value| match kind {
-            Kind::I32 => Number::Int((value as i32).into()),
-            Kind::U32 => Number::Int((value as u32).into()),
-            _ => Number::Int(value),
-        });
+        return integers(operator, left, right, kind).map(Number::Int);
     }
     let (left, right) = (left.float(), right.float());
     Some(Number::Float(match operator {
@@ -90,19 +69,42 @@ fn scalar(operator: &str, left: Number, right: Number, kind: Kind) -> Option<Num
     }))
 }
 
+/// Concrete integers wrap where a sum, difference or product does not fit.
+fn integers(operator: &str, left: i128, right: i128, kind: Kind) -> Option<i128> {
+    // The quotient does not fit, and the remainder of such a division is an error, too.
+    let overflows = || right == -1 && kind.bounds().is_some_and(|[least, _]| left == least);
+    match operator {
+        "&" => Some(left & right),
+        "|" => Some(left | right),
+        _ if !kind.is_integer() => None,
+        "^" => Some(left ^ right),
+        "+" => Some(wrapped(left + right, kind)),
+        "-" => Some(wrapped(left - right, kind)),
+        // The lowest bits are right even where 128 do not suffice.
+        "*" => Some(wrapped(left.wrapping_mul(right), kind)),
+        "/" if !overflows() => left.checked_div(right),
+        "%" if !overflows() => left.checked_rem(right),
+        _ => None,
+    }
+}
+
+/// Abstract integers may be shifted by any amount, concrete ones by less than their width.
 fn shift(operator: &str, left: &Value, right: &Value) -> Option<Value> {
     if !left.kind.is_integer() || left.shape != right.shape {
         return None;
     }
     let right = right.automatic(Kind::U32)?;
-    let bits = if left.kind == Kind::AbstractInt { 64 } else { 32 };
     let parts = left.parts.iter().zip(&right.parts).map(|(value, by)| {
-        let (value, by) = (value.int()?, u32::try_from(by.int()?).ok().filter(|by| *by < bits)?);
-        let shifted = match operator {
-            "<<" => value.checked_mul(1_i64.checked_shl(by).filter(|factor| *factor > 0)?)?,
-            _ => value >> by,
-        };
-        Some(Number::Int(shifted))
+        let (value, by) = (value.int()?, u32::try_from(by.int()?).ok()?);
+        if left.kind != Kind::AbstractInt && by >= left.kind.width() {
+            return None;
+        }
+        Some(Number::Int(match operator {
+            "<<" if value == 0 => 0,
+            // Bits that do not fit are an error.
+            "<<" => value.checked_mul(1_i128.checked_shl(by).filter(|factor| *factor > 0)?)?,
+            _ => value >> by.min(i128::BITS - 1),
+        }))
     });
     let parts: Option<Vec<_>> = parts.collect();
     Value::new(left.kind, left.shape, parts?)

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::literals;
 use super::value::Value;
 use crate::parse::tokens::{Token, text};
 
@@ -19,7 +20,8 @@ pub(super) struct Expr<'a> {
 
 #[derive(Debug)]
 pub(super) enum ExprKind<'a> {
-    Literal(Value),
+    /// The value, and whether naga does not read it.
+    Literal(Value, bool),
     Name(&'a str),
     Unary(&'a str, Box<Expr<'a>>),
     Binary(&'static str, Box<[Expr<'a>; 2]>),
@@ -33,7 +35,7 @@ impl<'a> Expr<'a> {
     /// The parts of an expression.
     pub(super) fn parts(&self) -> &[Self] {
         match &self.kind {
-            ExprKind::Literal(_) | ExprKind::Name(_) => &[],
+            ExprKind::Literal(..) | ExprKind::Name(_) => &[],
             ExprKind::Unary(_, part) | ExprKind::Member(part, _) => std::slice::from_ref(&**part),
             ExprKind::Binary(_, parts) | ExprKind::Index(parts) => &parts[..],
             ExprKind::Call(_, _, arguments) => arguments,
@@ -46,7 +48,7 @@ impl<'a> Expr<'a> {
     }
 }
 
-/// Binary operators by rank, the weakest first; the longest of those that begin alike comes first.
+/// Binary operators by rank, the weakest first.
 const OPERATORS: [&[&str]; 9] = [
     &["||"],
     &["&&"],
@@ -61,9 +63,6 @@ const OPERATORS: [&[&str]; 9] = [
 
 /// The rank of comparisons.
 const COMPARISONS: usize = 5;
-
-/// Operators that a weaker one is the beginning of.
-const LONGER: [&str; 6] = ["||", "&&", "<<", ">>", "<=", ">="];
 
 struct Parser<'a> {
     tokens: &'a [Token<'a>],
@@ -104,27 +103,22 @@ impl<'a> Parser<'a> {
         self.text(0) == first && (second.is_empty() || self.text(1) == second && self.is_joined(0))
     }
 
-    /// The operator of a rank that comes next; an assignment is none.
-    fn operator(&mut self, rank: usize) -> Option<&'static str> {
-        let found = *OPERATORS.get(rank)?.iter().find(|operator| self.has(operator))?;
-        let is_longer = found.len() == 1 && LONGER.iter().any(|longer| self.has(longer));
-        let length = found.len();
-        let assigns = rank != COMPARISONS && self.text(length) == "=" && self.is_joined(length - 1);
-        if is_longer || assigns {
-            return None;
-        }
-        self.at += length;
-        Some(found)
+    /// The binary operator that comes next, and its rank; an assignment is none.
+    fn operator(&self) -> Option<(usize, &'static str)> {
+        let ranked =
+            OPERATORS.iter().enumerate().flat_map(|(rank, list)| list.iter().map(move |sign| (rank, *sign)));
+        let (rank, found) = ranked.filter(|(_, sign)| self.has(sign)).max_by_key(|(_, sign)| sign.len())?;
+        let assigns = self.text(found.len()) == "=" && self.is_joined(found.len() - 1);
+        (rank == COMPARISONS || !assigns).then_some((rank, found))
     }
 
-    fn binary(&mut self, rank: usize) -> Option<Expr<'a>> {
-        if rank == OPERATORS.len() {
-            return self.unary();
-        }
+    /// An expression of operators of a rank and stronger ones.
+    fn binary(&mut self, least: usize) -> Option<Expr<'a>> {
         let start = self.at;
-        let mut left = self.binary(rank + 1)?;
-        while let Some(operator) = self.operator(rank) {
+        let mut left = self.unary()?;
+        while let Some((rank, operator)) = self.operator().filter(|(rank, _)| *rank >= least) {
             self.count()?;
+            self.at += operator.len();
             let right = self.binary(rank + 1)?;
             left = self.made(start, ExprKind::Binary(operator, Box::new([left, right])));
         }
@@ -133,7 +127,7 @@ impl<'a> Parser<'a> {
 
     fn unary(&mut self) -> Option<Expr<'a>> {
         let (start, sign) = (self.at, self.text(0));
-        if !matches!(sign, "-" | "!" | "~") {
+        if !matches!(sign, "-" | "!" | "~" | "*" | "&") {
             return self.postfix();
         }
         self.at += 1;
@@ -190,7 +184,9 @@ impl<'a> Parser<'a> {
         let template = self.template(word)?;
         if !self.takes("(") {
             let kind = match word {
-                "true" | "false" => ExprKind::Literal(Value::bool(word == "true")),
+                "true" | "false" => ExprKind::Literal(Value::bool(word == "true"), false),
+                // Begins a declaration.
+                "var" | "let" | "const" => return None,
                 _ => ExprKind::Name(word),
             };
             return Some(self.made(start, kind));
@@ -247,7 +243,7 @@ impl<'a> Parser<'a> {
             self.at += 2;
         }
         self.at += 1;
-        let value = Value::of_literal(&number)?;
-        Some(self.made(start, ExprKind::Literal(value)))
+        let kind = ExprKind::Literal(literals::value(&number)?, literals::is_missing(&number));
+        Some(self.made(start, kind))
     }
 }

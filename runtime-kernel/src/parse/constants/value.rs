@@ -1,6 +1,7 @@
-//! Values of constants: scalars, vectors and matrices, and the structures that `modf` and `frexp` return.
+//! Scalars, vectors and matrices as values.
 
 use half::f16;
+use naga::{Scalar, ScalarKind, VectorSize};
 
 /// A scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,32 +11,86 @@ pub(super) enum Kind {
     AbstractFloat,
     I32,
     U32,
+    I64,
+    U64,
     F16,
     F32,
+    F64,
 }
 
 impl Kind {
     pub(super) fn of_name(name: &str) -> Option<Self> {
         Some(match name {
             "bool" => Self::Bool,
-            "i32" | "i" => Self::I32,
-            "u32" | "u" => Self::U32,
-            "f16" | "h" => Self::F16,
-            "f32" | "f" => Self::F32,
+            "i32" => Self::I32,
+            "u32" => Self::U32,
+            "i64" => Self::I64,
+            "u64" => Self::U64,
+            "f16" => Self::F16,
+            "f32" => Self::F32,
+            "f64" => Self::F64,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn of_scalar(scalar: Scalar) -> Option<Self> {
+        Some(match (scalar.kind, scalar.width) {
+            (ScalarKind::Bool, _) => Self::Bool,
+            (ScalarKind::Sint, 4) => Self::I32,
+            (ScalarKind::Uint, 4) => Self::U32,
+            (ScalarKind::Sint, 8) => Self::I64,
+            (ScalarKind::Uint, 8) => Self::U64,
+            (ScalarKind::Float, 2) => Self::F16,
+            (ScalarKind::Float, 4) => Self::F32,
+            (ScalarKind::Float, 8) => Self::F64,
+            _ => return None,
+        })
+    }
+
+    /// The type with a suffix of literals, whose single letters are those of vectors, too.
+    pub(super) fn of_suffix(suffix: &str) -> Option<Self> {
+        Some(match suffix {
+            "i" => Self::I32,
+            "u" => Self::U32,
+            "li" => Self::I64,
+            "lu" => Self::U64,
+            "h" => Self::F16,
+            "f" => Self::F32,
+            "lf" => Self::F64,
             _ => return None,
         })
     }
 
     pub(super) const fn is_float(self) -> bool {
-        matches!(self, Self::AbstractFloat | Self::F16 | Self::F32)
+        matches!(self, Self::AbstractFloat | Self::F16 | Self::F32 | Self::F64)
     }
 
     pub(super) const fn is_integer(self) -> bool {
-        matches!(self, Self::AbstractInt | Self::I32 | Self::U32)
+        self.bounds().is_some()
     }
 
     const fn is_abstract(self) -> bool {
         matches!(self, Self::AbstractInt | Self::AbstractFloat)
+    }
+
+    /// The least and the largest integer of the type.
+    pub(super) const fn bounds(self) -> Option<[i128; 2]> {
+        match self {
+            Self::AbstractInt | Self::I64 => Some([i64::MIN as i128, i64::MAX as i128]),
+            Self::I32 => Some([i32::MIN as i128, i32::MAX as i128]),
+            Self::U32 => Some([0, u32::MAX as i128]),
+            Self::U64 => Some([0, u64::MAX as i128]),
+            _ => None,
+        }
+    }
+
+    /// Bits of a number.
+    pub(super) const fn width(self) -> u32 {
+        match self {
+            Self::F16 => 16,
+            Self::AbstractInt | Self::AbstractFloat | Self::I64 | Self::U64 | Self::F64 => 64,
+            _ => 32,
+        }
     }
 
     /// The type that two operands are converted to.
@@ -69,10 +124,13 @@ impl Kind {
     const fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
-            Self::I32 => "i32",
+            Self::AbstractInt | Self::I32 => "i32",
             Self::U32 => "u32",
+            Self::I64 => "i64",
+            Self::U64 => "u64",
             Self::F16 => "f16",
-            _ => "f32",
+            Self::AbstractFloat | Self::F32 => "f32",
+            Self::F64 => "f64",
         }
     }
 }
@@ -80,7 +138,7 @@ impl Kind {
 /// A number: integers and booleans as integers, which hold those of all types.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
-    Int(i64),
+    Int(i128),
     Float(f64),
 }
 
@@ -92,7 +150,7 @@ impl Number {
         }
     }
 
-    pub(super) const fn int(self) -> Option<i64> {
+    pub(super) const fn int(self) -> Option<i128> {
         match self {
             Self::Int(value) => Some(value),
             Self::Float(_) => None,
@@ -102,11 +160,14 @@ impl Number {
     /// The number in a type, rounded; `None` if the type does not have it.
     pub(super) fn fit(self, kind: Kind) -> Option<Self> {
         match (self, kind) {
-            (Self::Int(value), Kind::I32) => i32::try_from(value).ok().map(|_| self),
-            (Self::Int(value), Kind::U32) => u32::try_from(value).ok().map(|_| self),
-            (Self::Int(_), Kind::AbstractInt | Kind::Bool) => Some(self),
-            (Self::Float(_), kind) if !kind.is_float() => None,
-            (_, kind) => rounded(self.float(), kind).map(Self::Float),
+            (Self::Int(value), Kind::F32) => Some(Self::Float(f64::from(value as f32))),
+            (Self::Int(value), Kind::Bool) => (0..=1).contains(&value).then_some(self),
+            (Self::Int(value), _) if !kind.is_float() => {
+                let [least, most] = kind.bounds()?;
+                (least..=most).contains(&value).then_some(self)
+            }
+            (Self::Float(_), _) if !kind.is_float() => None,
+            _ => rounded(self.float(), kind).map(Self::Float),
         }
     }
 }
@@ -121,18 +182,27 @@ pub(super) fn rounded(value: f64, kind: Kind) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
+/// The integer of a type with the lowest bits of a number.
+pub(super) const fn wrapped(value: i128, kind: Kind) -> i128 {
+    match kind {
+        Kind::I32 => value as i32 as i128,
+        Kind::U32 => value as u32 as i128,
+        Kind::I64 => value as i64 as i128,
+        Kind::U64 => value as u64 as i128,
+        _ => value,
+    }
+}
+
 /// Columns and rows: a scalar is 1 × 1, a vector 1 × n.
 pub(super) type Shape = (usize, usize);
 
-/// A value of a constant.
+/// A scalar, a vector or a matrix.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Value {
+pub(in crate::parse) struct Value {
     pub(super) kind: Kind,
     pub(super) shape: Shape,
     /// Column by column.
     pub(super) parts: Vec<Number>,
-    /// The second member of a structure, with the names of both.
-    pub(super) second: Option<([&'static str; 2], Box<Self>)>,
 }
 
 impl Value {
@@ -140,7 +210,19 @@ impl Value {
     pub(super) fn new(kind: Kind, shape: Shape, parts: impl IntoIterator<Item = Number>) -> Option<Self> {
         let parts: Option<Vec<_>> = parts.into_iter().map(|part| part.fit(kind)).collect();
         let parts = parts.filter(|parts| parts.len() == shape.0 * shape.1)?;
-        Some(Self { kind, shape, parts, second: None })
+        Some(Self { kind, shape, parts })
+    }
+
+    /// A scalar or a vector of a module.
+    pub(in crate::parse) fn of_components(
+        scalar: Scalar,
+        size: Option<VectorSize>,
+        components: &[f64],
+    ) -> Option<Self> {
+        let kind = Kind::of_scalar(scalar)?;
+        let part =
+            |part: &f64| if kind.is_float() { Number::Float(*part) } else { Number::Int(*part as i128) };
+        Self::new(kind, (1, size.map_or(1, |size| size as usize)), components.iter().map(part))
     }
 
     pub(super) fn scalar(kind: Kind, number: Number) -> Option<Self> {
@@ -148,11 +230,15 @@ impl Value {
     }
 
     pub(super) fn bool(value: bool) -> Self {
-        Self { kind: Kind::Bool, shape: (1, 1), parts: vec![Number::Int(value.into())], second: None }
+        Self { kind: Kind::Bool, shape: (1, 1), parts: vec![Number::Int(value.into())] }
+    }
+
+    pub(super) fn zero(kind: Kind, shape: Shape) -> Option<Self> {
+        Self::new(kind, shape, vec![Number::Int(0); shape.0 * shape.1])
     }
 
     pub(super) fn is_scalar(&self) -> bool {
-        self.shape == (1, 1) && self.second.is_none()
+        self.shape == (1, 1)
     }
 
     /// The parts as floating-point numbers.
@@ -164,13 +250,13 @@ impl Value {
         (self.kind == Kind::Bool && self.is_scalar()).then(|| self.parts[0] != Number::Int(0))
     }
 
-    pub(super) fn as_int(&self) -> Option<i64> {
+    pub(super) fn as_int(&self) -> Option<i128> {
         if self.is_scalar() && self.kind.is_integer() { self.parts[0].int() } else { None }
     }
 
     /// The value after an automatic conversion.
     pub(super) fn automatic(&self, kind: Kind) -> Option<Self> {
-        if self.kind.common(kind)? != kind || self.second.is_some() {
+        if self.kind.common(kind)? != kind {
             return None;
         }
         Self::new(kind, self.shape, self.parts.iter().copied())
@@ -183,85 +269,65 @@ impl Value {
 
     /// The value after an explicit conversion such as `u32(x)`.
     pub(super) fn converted(&self, kind: Kind) -> Option<Self> {
-        let convert = |part: &Number| -> Option<Number> {
-            Some(match (kind, *part) {
-                (Kind::Bool, part) => Number::Int(i64::from(part.float() != 0.0)),
-                (Kind::I32 | Kind::U32, Number::Float(value)) => {
-                    if self.kind == Kind::AbstractFloat {
-                        // An abstract number out of range is an error.
-                        return Number::Int(value.trunc() as i64).fit(kind);
-                    }
-                    let [low, high] = match kind {
-                        Kind::I32 => [f64::from(i32::MIN), 2_147_483_520.0],
-                        _ => [0.0, 4_294_967_040.0],
-                    };
-                    Number::Int(value.trunc().clamp(low, high) as i64)
-                }
-                (Kind::I32, Number::Int(value)) if self.kind == Kind::U32 => {
-                    Number::Int(i64::from(value as u32 as i32))
-                }
-                (Kind::U32, Number::Int(value)) if self.kind == Kind::I32 => {
-                    Number::Int(i64::from(value as i32 as u32))
-                }
-                (_, part) => part,
-            })
-        };
-        let parts: Option<Vec<_>> = self.parts.iter().map(convert).collect();
-        if self.second.is_some() { None } else { Self::new(kind, self.shape, parts?) }
+        let parts: Option<Vec<_>> = self.parts.iter().map(|part| self.converted_part(*part, kind)).collect();
+        Self::new(kind, self.shape, parts?)
     }
 
-    /// The value of a literal.
-    pub(super) fn of_literal(text: &str) -> Option<Self> {
-        let lower = text.to_ascii_lowercase();
-        if let Some(hex) = lower.strip_prefix("0x") {
-            if hex.contains(['.', 'p']) {
-                return None;
+    /// An abstract number out of range is an error, others wrap or become the nearest one.
+    fn converted_part(&self, part: Number, kind: Kind) -> Option<Number> {
+        Some(match (part, kind.bounds()) {
+            (part, _) if kind == Kind::Bool => Number::Int(i128::from(part.float() != 0.0)),
+            (Number::Float(value), Some(_)) if self.kind == Kind::AbstractFloat => Number::Int(value as i128),
+            (Number::Float(value), Some([least, most])) => {
+                Number::Int((value as i128).clamp(least, largest(most, self.kind)))
             }
-            let (digits, kind) = match hex.strip_suffix(['i', 'u']) {
-                Some(digits) => (digits, if hex.ends_with('i') { Kind::I32 } else { Kind::U32 }),
-                None => (hex, Kind::AbstractInt),
-            };
-            return Self::scalar(kind, Number::Int(i64::from_str_radix(digits, 16).ok()?));
-        }
-        let suffix = lower.chars().last().and_then(|last| Kind::of_name(last.encode_utf8(&mut [0; 4])));
-        let digits = if suffix.is_some() { &lower[..lower.len() - 1] } else { &lower[..] };
-        let is_float = digits.contains(['.', 'e']);
-        let kind = suffix.unwrap_or(if is_float { Kind::AbstractFloat } else { Kind::AbstractInt });
-        match kind.is_float() {
-            // Parsed as the type: a number that is rounded twice may be another.
-            true if kind == Kind::F32 => {
-                Self::scalar(kind, Number::Float(digits.parse::<f32>().ok()?.into()))
+            (Number::Int(value), Some(_)) if self.kind != Kind::AbstractInt => {
+                Number::Int(wrapped(value, kind))
             }
-            true => Self::scalar(kind, Number::Float(digits.parse().ok()?)),
-            false => Self::scalar(kind, Number::Int(digits.parse().ok()?)),
-        }
+            (part, _) => part,
+        })
     }
 
-    /// The value as text that naga evaluates to it; `None` for a structure.
-    pub(super) fn text(&self) -> Option<String> {
+    /// The value as text that naga evaluates to it.
+    pub(super) fn text(&self) -> String {
         let parts: Vec<_> = self.parts.iter().map(|part| text_of(*part, self.kind)).collect();
         let list = parts.join(", ");
         let element = if self.kind.is_abstract() { String::new() } else { format!("<{}>", self.kind.name()) };
-        match (self.shape, &self.second) {
-            (_, Some(_)) => None,
-            ((1, 1), None) => Some(list),
-            ((1, rows), None) => Some(format!("vec{rows}{element}({list})")),
-            ((columns, rows), None) => Some(format!("mat{columns}x{rows}{element}({list})")),
+        match self.shape {
+            (1, 1) => list,
+            (1, rows) => format!("vec{rows}{element}({list})"),
+            (columns, rows) => format!("mat{columns}x{rows}{element}({list})"),
         }
     }
+}
+
+/// The largest number of a floating-point type that is not above an integer.
+fn largest(most: i128, kind: Kind) -> i128 {
+    let nearest = if kind == Kind::F64 { most as f64 } else { f64::from(most as f32) };
+    let below = || if kind == Kind::F64 { nearest.next_down() } else { (nearest as f32).next_down().into() };
+    if nearest as i128 > most { below() as i128 } else { nearest as i128 }
 }
 
 /// A number as a literal of its type.
 fn text_of(number: Number, kind: Kind) -> String {
     let text = match (number, kind) {
         (Number::Int(value), Kind::Bool) => return (value != 0).to_string(),
-        (Number::Int(value), Kind::I32) if value == i64::from(i32::MIN) => return format!("i32({value})"),
-        (Number::Int(i64::MIN), _) => return "(-9223372036854775807 - 1)".to_owned(),
+        (Number::Int(value), Kind::I32) if value == i128::from(i32::MIN) => return format!("i32({value})"),
+        // The sign is an operator, and the literal before it would be too large.
+        (Number::Int(value), Kind::AbstractInt) if value == i128::from(i64::MIN) => {
+            return "(-9223372036854775807 - 1)".to_owned();
+        }
+        (Number::Int(value), Kind::I64) if value == i128::from(i64::MIN) => {
+            return "(-9223372036854775807li - 1li)".to_owned();
+        }
         (Number::Int(value), Kind::I32) => format!("{value}i"),
         (Number::Int(value), Kind::U32) => format!("{value}u"),
+        (Number::Int(value), Kind::I64) => format!("{value}li"),
+        (Number::Int(value), Kind::U64) => format!("{value}lu"),
         (Number::Int(value), _) => value.to_string(),
         (Number::Float(value), Kind::F32) => format!("{:?}f", value as f32),
         (Number::Float(value), Kind::F16) => format!("{:?}h", f16::from_f64(value).to_f32()),
+        (Number::Float(value), Kind::F64) => format!("{value:?}lf"),
         (Number::Float(value), _) => format!("{value:?}"),
     };
     if text.starts_with('-') { format!("({text})") } else { text }
