@@ -19,8 +19,8 @@ use crate::parse::{
     Parsed, diagnostic, expansion_limits, panic_guard, parse_amended, parse_and_validate, source_edits,
 };
 use crate::parse::{
-    bindings, by_value, continuing_names, directives, half_bitcasts, half_frexp, rules, subgroup_calls,
-    textures,
+    bindings, by_value, continuing_names, directives, half_bitcasts, half_frexp, nested_alignments, rules,
+    subgroup_calls, textures,
 };
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
@@ -278,6 +278,10 @@ fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Res
     let code = source_edits::with_elements(code, path, &specialisation.named_elements())?;
     let code = then(code, directives::without_needless);
     let code = then(code, continuing_names::without_repeated);
+    let code = match nested_alignments::written_out(&code, path)? {
+        Cow::Owned(edited) => Cow::Owned(edited),
+        Cow::Borrowed(_) => code,
+    };
     Ok(then(code, subgroup_calls::with_known_calls))
 }
 

@@ -17,6 +17,7 @@ mod late_operands;
 mod let_values;
 pub(crate) mod limits;
 mod merged_types;
+pub(crate) mod nested_alignments;
 pub(crate) mod panic_guard;
 mod pointer_aliases;
 mod pointer_calls;
