@@ -33,6 +33,7 @@ pub(crate) mod textures;
 pub(crate) mod tokens;
 mod type_aliases;
 pub(crate) mod type_parameters;
+pub(crate) mod unreached_functions;
 
 use std::borrow::Cow;
 
