@@ -19,8 +19,8 @@ use crate::parse::{
     Parsed, diagnostic, expansion_limits, panic_guard, parse_amended, parse_and_validate, source_edits,
 };
 use crate::parse::{
-    bindings, by_value, continuing_names, directives, half_bitcasts, half_frexp, rules, subgroup_calls,
-    textures,
+    bindings, by_value, continuing_names, directives, half_bitcasts, half_frexp, nested_alignments, rules,
+    subgroup_calls, textures, unreached_functions,
 };
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
@@ -278,6 +278,10 @@ fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Res
     let code = source_edits::with_elements(code, path, &specialisation.named_elements())?;
     let code = then(code, directives::without_needless);
     let code = then(code, continuing_names::without_repeated);
+    let code = match nested_alignments::written_out(&code, path)? {
+        Cow::Owned(edited) => Cow::Owned(edited),
+        Cow::Borrowed(_) => code,
+    };
     Ok(then(code, subgroup_calls::with_known_calls))
 }
 
@@ -338,14 +342,17 @@ fn parse_program(code: &str, path: &str, depth: Depth, specialisation: &Speciali
     let (first, amended) = parse_amended(code, path).map_err(|texts| diagnostic(&texts, code, path))?;
     let code = amended.as_ref();
     continuing::check(&first.module, code, path)?;
+    barriers::check_unreached(&first.module, code, path)?;
     let overrides = overrides(&first.module, code);
     let values = values(&first.module, code, path, &specialisation.constants)?;
     let (Parsed { mut module, info, made_private }, code) = if first.module.overrides.is_empty() {
         (first, Cow::Borrowed(code))
-    } else if let Some((module, info)) = with_values(&first.module, &first.info, &values) {
+    } else if let Some((module, info)) = with_values(&first.module, &first.info, &values)
+        .filter(|(module, _)| rules::of_module(module, code, path).is_empty())
+    {
         (Parsed { module, info, made_private: first.made_private }, Cow::Borrowed(code))
     } else {
-        let code = as_constants(&first.module, code, &values);
+        let code = as_constants(&first.module, &unreached_functions::blanked(&first.module, code), &values);
         let (parsed, code) = parse_amended(&code, path).map_err(|texts| {
             failed(format!(
                 "{}: with the given constants: {}",

@@ -8,26 +8,44 @@ use naga::valid::ModuleInfo;
 use naga::{Block, Function, Module, Span, Statement};
 use runtime_core::{Error, ErrorKind, Result};
 
+use super::unreached;
 use crate::analysis::uniformity::Uniformity;
 use crate::ir::Value;
 use crate::ir::blocks::{self, Skip, is_collective};
 use crate::parse;
+use crate::parse::diagnostics::location;
 use crate::program::Program;
 use crate::transform::inline::{Purpose, inline};
 
 /// Further messages are dropped.
 const MAX_MESSAGES: usize = 20;
 
+/// The rule of WGSL, and that of devices which emulate subgroups.
+const STANDARD: (ErrorKind, &str) =
+    (ErrorKind::CompileFailed, "a barrier must be reached by all invocations of a work-group");
+const EMULATED: (ErrorKind, &str) = (
+    ErrorKind::Unsupported,
+    "on a device without subgroups, a subgroup operation must be reached by all invocations of a work-group",
+);
+
 /// Checks every entry point of a program.
 ///
 /// # Errors
 /// `CompileFailed`, naming the lines of all barriers that break the rule and of the conditions that vary.
 pub(crate) fn check(program: &Program) -> Result<()> {
-    check_with(
-        program,
-        ErrorKind::CompileFailed,
-        "a barrier must be reached by all invocations of a work-group",
-    )
+    check_with((&program.module, &program.info), (&program.source, &program.path), STANDARD)
+}
+
+/// Checks the functions of a text that no entry point reaches.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_unreached(module: &Module, code: &str, path: &str) -> Result<()> {
+    let Some(module) = unreached::as_entry_points(module, &functions_with_barriers(module)) else {
+        return Ok(());
+    };
+    let info = parse::validate_again(&module)?;
+    check_with((&module, &info), (code, path), STANDARD)
 }
 
 /// Checks a program whose subgroup operations have become functions with barriers.
@@ -35,23 +53,25 @@ pub(crate) fn check(program: &Program) -> Result<()> {
 /// # Errors
 /// `Unsupported`, naming the lines of the operations and of the conditions that vary.
 pub(crate) fn check_emulated(program: &Program) -> Result<()> {
-    let rule = "on a device without subgroups, a subgroup operation must be reached by all invocations of a work-group";
-    check_with(program, ErrorKind::Unsupported, rule)
+    check_with((&program.module, &program.info), (&program.source, &program.path), EMULATED)
 }
 
-fn check_with(program: &Program, kind: ErrorKind, rule: &str) -> Result<()> {
-    let module = &program.module;
+fn check_with(
+    (module, info): (&Module, &ModuleInfo),
+    text: (&str, &str),
+    (kind, rule): (ErrorKind, &str),
+) -> Result<()> {
     let barrier_functions = functions_with_barriers(module);
     let none = !barrier_functions.contains(&true)
         && !module.entry_points.iter().any(|p| contains_barrier(&p.function, &[]));
-    if none || functions_pass_alone(module, &program.info, &barrier_functions) {
+    if none || functions_pass_alone(module, info, &barrier_functions) {
         return Ok(());
     }
     // A function may be correct only for the arguments of its actual calls.
-    let inlined = inline(module, &program.info, Purpose::SpeedWithoutUnrolling)?;
+    let inlined = inline(module, info, Purpose::SpeedWithoutUnrolling)?;
     let info = parse::validate_again(&inlined)?;
     let mut messages: Vec<_> =
-        check_entries(&inlined, &info, &[]).iter().map(|found| found.message(program, rule)).collect();
+        check_entries(&inlined, &info, &[]).iter().map(|found| found.message(text, rule)).collect();
     messages.dedup();
     messages.truncate(MAX_MESSAGES);
     if messages.is_empty() { Ok(()) } else { Err(Error::new(kind, messages.join("\n"))) }
@@ -102,13 +122,13 @@ struct DivergentBarrier {
 }
 
 impl DivergentBarrier {
-    fn message(&self, program: &Program, rule: &str) -> String {
+    fn message(&self, (code, path): (&str, &str), rule: &str) -> String {
         let rule = if self.is_matrix { MATRIX_RULE } else { rule };
         format!(
             "{}: {rule}, but the condition at {} varies within it; move it out of that control flow, or make \
              the condition the same for all of them, as workgroupUniformLoad does",
-            program.location(self.barrier),
-            program.location(self.condition)
+            location(code, path, self.barrier),
+            location(code, path, self.condition)
         )
     }
 }
@@ -395,6 +415,42 @@ mod tests {
             let error = check(&body).expect_err(&body);
             assert!(error.contains("k.wgsl:13: a barrier must be reached by all"), "{body}: {error}");
             assert!(error.contains("the condition at k.wgsl:12 varies"), "{body}: {error}");
+        }
+    }
+
+    #[test]
+    fn functions_that_nothing_calls_are_checked_too() {
+        let unreached = |function: &str| {
+            let code = format!(
+                "var<workgroup> w: u32; struct S {{ a: u32 }} override o: u32;
+                 fn sync() {{ workgroupBarrier(); }}
+                 {function}
+                 @compute @workgroup_size(1) fn main() {{}}"
+            );
+            Program::parse(&code, "k.wgsl", &Specialisation::default())
+                .map(drop)
+                .map_err(|error| error.to_string())
+        };
+        for function in [
+            "fn f(x: u32, s: S) -> u32 { if x == s.a { workgroupBarrier(); return 1u; } return x; }",
+            "fn f(x: ptr<function, u32>) { if *x == o { sync(); } }",
+            "fn f(x: ptr<workgroup, u32>) { if workgroupUniformLoad(x) == 1u { sync(); } }",
+            "fn f(x: u32) { if g(x) { sync(); } } fn g(x: u32) -> bool { return x == 1u; }",
+        ] {
+            assert_eq!(unreached(function), Ok(()), "{function}");
+        }
+        for function in [
+            "fn f() { if w == 1u { workgroupBarrier(); } }",
+            "fn f(x: ptr<function, u32>) -> u32 { *x = w; if *x == o { sync(); } return 1u; }",
+            "fn f(x: u32) { if g(x) { sync(); } } fn g(x: u32) -> bool { return x == w; }",
+            "fn f(x: u32) { if x == w { return; } sync(); } fn g() { f(1u); }",
+        ] {
+            let error = unreached(function).expect_err(function);
+            assert!(
+                error.contains("k.wgsl:3: a barrier must be reached by all")
+                    || error.contains("k.wgsl:2: a barrier"),
+                "{function}: {error}"
+            );
         }
     }
 

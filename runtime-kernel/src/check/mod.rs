@@ -4,3 +4,4 @@
 pub(crate) mod barriers;
 pub(crate) mod continuing;
 pub(crate) mod cooperative;
+mod unreached;

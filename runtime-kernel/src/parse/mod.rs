@@ -18,6 +18,7 @@ mod late_operands;
 mod let_values;
 pub(crate) mod limits;
 mod merged_types;
+pub(crate) mod nested_alignments;
 pub(crate) mod panic_guard;
 mod pointer_aliases;
 mod pointer_calls;
@@ -33,6 +34,7 @@ pub(crate) mod textures;
 pub(crate) mod tokens;
 mod type_aliases;
 pub(crate) mod type_parameters;
+pub(crate) mod unreached_functions;
 
 use std::borrow::Cow;
 

@@ -154,7 +154,7 @@ function places(code) {
 
 class GPUComputePipeline {
   /** Throws a GPUPipelineError if it is invalid. */
-  constructor({ compute: { module, entryPoint, constants = {} } }) {
+  constructor({ layout, compute: { module, entryPoint, constants = {} } }) {
     if (module.error) throw new GPUPipelineError(`invalid module: ${module.error}`, { reason: 'validation' });
     // As text, which keeps every digit and the sign of zero.
     const texts = Object.entries(constants).map(([name, value]) => [name, Object.is(value, -0) ? '-0' : String(Number(value))]);
@@ -163,6 +163,7 @@ class GPUComputePipeline {
     if (answer.error) throw new GPUPipelineError(answer.error, { reason: answer.reason });
     const known = places(module.code);
     this.id = answer.id;
+    this.layouts = layout.bindGroupLayouts;
     this.places = answer.tensors.map(name => {
       const place = known.get(name);
       if (!place) throw new Error(`the shim does not find the place of "${name}"`);
@@ -170,7 +171,7 @@ class GPUComputePipeline {
     });
   }
   getBindGroupLayout(index) {
-    return { index };
+    return this.layouts?.[index] ?? { index };
   }
 }
 
@@ -184,8 +185,12 @@ class GPUComputePassEncoder {
     this.pipeline = pipeline;
   }
   setBindGroup(index, group, offsets = []) {
-    if (offsets.length) throw new Error('the shim has no dynamic offsets');
-    this.groups.set(index, group);
+    const moved = new Map(group);
+    for (const [at, binding] of group.dynamic.entries()) {
+      const range = group.get(binding);
+      moved.set(binding, { ...range, offset: range.offset + offsets[at] });
+    }
+    this.groups.set(index, moved);
   }
   dispatchWorkgroups(x, y = 1, z = 1) {
     const { pipeline, groups } = this;
@@ -304,12 +309,16 @@ class GPUDevice extends EventTarget {
   createPipelineLayout({ bindGroupLayouts }) {
     return { bindGroupLayouts };
   }
-  createBindGroup({ entries }) {
+  createBindGroup({ layout, entries }) {
     const range = resource => {
       const { buffer, offset = 0, size = buffer.size - offset } = resource instanceof GPUBuffer ? { buffer: resource } : resource;
       return { buffer, offset, size };
     };
-    return new Map(entries.map(({ binding, resource }) => [binding, range(resource)]));
+    const group = new Map(entries.map(({ binding, resource }) => [binding, range(resource)]));
+    const dynamic = (layout.entries ?? []).filter(entry => entry.buffer?.hasDynamicOffset).map(entry => entry.binding);
+    // In the order of the offsets.
+    group.dynamic = dynamic.sort((a, b) => a - b);
+    return group;
   }
   createCommandEncoder() {
     return new GPUCommandEncoder();

@@ -5,6 +5,7 @@ mod behaviors;
 mod constant_arguments;
 mod diagnostic_attributes;
 mod parentheses;
+mod pointer_types;
 mod subgroups;
 
 use naga::{Module, Span};
@@ -37,6 +38,7 @@ pub(crate) fn check_text(tokens: &[Token<'_>], code: &str, path: &str) -> Result
     let mut found = parentheses::missing(tokens);
     found.extend(diagnostic_attributes::misplaced(tokens));
     found.extend(subgroups::not_enabled(tokens));
+    found.extend(pointer_types::invalid(tokens));
     if found.is_empty() {
         return Ok(());
     }
@@ -45,7 +47,7 @@ pub(crate) fn check_text(tokens: &[Token<'_>], code: &str, path: &str) -> Result
 }
 
 /// The messages for a module that naga has made of a text.
-pub(super) fn of_module(module: &Module, code: &str, path: &str) -> Vec<String> {
+pub(crate) fn of_module(module: &Module, code: &str, path: &str) -> Vec<String> {
     let mut found = atomics::misused(module, code);
     found.extend(behaviors::endless(module));
     found.extend(constant_arguments::invalid(module, code));
