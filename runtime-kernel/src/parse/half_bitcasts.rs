@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use naga::front::{Typifier, wgsl};
+use naga::front::Typifier;
 use naga::proc::ResolveContext;
 use naga::{Expression, Function, Module, RelationalFunction, Scalar, ScalarKind, TypeInner, VectorSize};
 
 use runtime_core::Result;
 
+use super::constants;
 use super::diagnostics::{failed, location};
 use super::text_edits::{Edit, applied, arguments};
 use super::tokens::{Token, text, tokens};
@@ -116,9 +117,9 @@ impl<'a> Probe<'a> {
     /// The text with these casts expressed by functions that naga accepts, if it has any. Lines stay the same.
     /// A text that naga rejects stays as it is.
     pub(crate) fn with_conversions(&self) -> Option<String> {
-        let marks = self.text.match_indices(MARK).enumerate();
+        let (module, text) = constants::module_of(&self.text)?;
+        let marks = text.match_indices(MARK).enumerate();
         let marks: HashMap<u32, usize> = marks.map(|(cast, (at, _))| (offset(at), cast)).collect();
-        let module = wgsl::parse_str(&self.text).ok()?;
         if marks.len() != self.casts.len() {
             return None;
         }

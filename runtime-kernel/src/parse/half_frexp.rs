@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use naga::front::wgsl;
 use naga::{Module, Scalar, TypeInner, VectorSize};
 
+use super::constants;
 use super::every_error::bodies;
 use super::half_bitcasts::evaluated;
 use super::text_edits::{Edit, applied, arguments};
@@ -35,7 +35,8 @@ pub(crate) fn without_calls(code: &str) -> Cow<'_, str> {
     let mut edits: Vec<Edit> = Vec::new();
     for call in calls {
         // The calls before it have the types of their replacements.
-        let size = probe(code, &before, call, &edits).and_then(|probe| half(&wgsl::parse_str(&probe).ok()?));
+        let size =
+            probe(code, &before, call, &edits).and_then(|probe| half(&constants::module_of(&probe)?.0));
         edits.extend(size.map(|size| (before[call].range.clone(), function(size).to_owned())));
     }
     if edits.is_empty() { Cow::Borrowed(code) } else { Cow::Owned(applied(code, edits) + &functions()) }

@@ -186,3 +186,81 @@ const CC_ZERO = 0.0f;
     constant_atanh_y[0] = u32(abs(c + 8.664339) < 1e-3);
     constant_atanh_y[1] = u32(abs(atanh(constant_atanh_x[0]) - c) < 0.05);
 }
+
+//# constant_agreement: so do the other functions, also halfway between two numbers
+//= read f32: 1.0001 -0.5 1.5 2.3 2049 2051 0.5 1 -0.25
+//= write u32: 0*11 -> 1*11
+@group(0) @binding(0) var<storage, read> constant_agreement_x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> constant_agreement_y: array<u32>;
+fn constant_agreement_near(a: f32, b: f32) -> u32 { return u32(abs(a - b) <= 1e-3 * abs(b)); }
+@compute @workgroup_size(1) fn constant_agreement() {
+    let x = &constant_agreement_x;
+    const a = acosh(1.0001f);
+    constant_agreement_y[0] = constant_agreement_near(acosh((*x)[0]), a);
+    const b = asinh(-0.5f);
+    constant_agreement_y[1] = constant_agreement_near(asinh((*x)[1]), b);
+    const c = tan(1.5f);
+    constant_agreement_y[2] = constant_agreement_near(tan((*x)[2]), c);
+    const d = pow(2.3f, 1.5f);
+    constant_agreement_y[3] = constant_agreement_near(pow((*x)[3], (*x)[2]), d);
+    const e = log2(2.3f);
+    constant_agreement_y[4] = constant_agreement_near(log2((*x)[3]), e);
+    const f = quantizeToF16(vec2(2049f, 2051f));
+    let quantized = quantizeToF16(vec2((*x)[4], (*x)[5]));
+    constant_agreement_y[5] = u32(all(quantized == f));
+    const g = pack4x8unorm(vec4(0.5f, 1.5f, -0.5f, 1f));
+    constant_agreement_y[6] = u32(pack4x8unorm(vec4((*x)[6], (*x)[2], (*x)[1], (*x)[7])) == g);
+    const h = pack4x8snorm(vec4(0.5f, 1.5f, -0.25f, 1f));
+    constant_agreement_y[7] = u32(pack4x8snorm(vec4((*x)[6], (*x)[2], (*x)[8], (*x)[7])) == h);
+    const i = pack2x16float(vec2(2049f, 2051f));
+    constant_agreement_y[8] = u32(pack2x16float(vec2((*x)[4], (*x)[5])) == i);
+    const j = ldexp(1.5f, -120);
+    constant_agreement_y[9] = u32(ldexp((*x)[2], -120) == j);
+    // A device may have no subnormal numbers.
+    const k = ldexp(1.5f, -140);
+    let small = ldexp((*x)[2], -140);
+    constant_agreement_y[10] = u32(small == k || small == 0);
+}
+
+//# constant_shift: abstract numbers may be shifted by any amount, and keep their sign
+//= write i32: 0*3 -> -1 -1 0
+@group(0) @binding(0) var<storage, read_write> constant_shift_y: array<i32>;
+const CONSTANT_SHIFT = 64u;
+@compute @workgroup_size(1) fn constant_shift() {
+    constant_shift_y[0] = -5 >> 200u;
+    const v = vec2(-1, 1) >> vec2(CONSTANT_SHIFT);
+    constant_shift_y[1] = v.x;
+    constant_shift_y[2] = v.y;
+}
+
+//# constant_composites: such constants in arrays and structures
+//= write f32: 0*5 -> 0.5 2 4 0.25 7
+struct ConstantPair { a: f32, b: vec2f }
+const CONSTANT_ARRAY = array(modf(1.5).fract, 2.0);
+const CONSTANT_PAIR = ConstantPair(mix(CONSTANT_ARRAY[0], CONSTANT_ARRAY[1], 1.0), vec2(2));
+const CONSTANT_PARTS = array(modf(3.5), modf(7.25));
+@group(0) @binding(0) var<storage, read_write> constant_composites_y: array<f32>;
+@compute @workgroup_size(1) fn constant_composites() {
+    constant_composites_y[0] = CONSTANT_ARRAY[0];
+    constant_composites_y[1] = CONSTANT_PAIR.a;
+    constant_composites_y[2] = ldexp(CONSTANT_PAIR.b.y, 1);
+    constant_composites_y[3] = CONSTANT_PARTS[1].fract;
+    let parts = CONSTANT_PARTS[1];
+    constant_composites_y[4] = parts.whole;
+}
+
+//# constant_halves: hexadecimal literals, beside what is rewritten for naga
+//= needs f16
+//= write f16: 0*5 -> 12 0.75 7 60 2
+enable f16;
+@group(0) @binding(0) var<storage, read_write> constant_halves_y: array<f16>;
+@compute @workgroup_size(1) fn constant_halves() {
+    constant_halves_y[0] = 0x3p+2h;
+    let x = constant_halves_y[0] * 0x1p-4h;
+    constant_halves_y[1] = x;
+    const y = mix(0xep-1h, 0h, 0);
+    constant_halves_y[2] = y;
+    let bits = bitcast<vec2<u32>>(vec4<f16>(x, 1h, 0h, 0h));
+    constant_halves_y[3] = f16(bits.x >> 24u);
+    constant_halves_y[4] = f16(frexp(4 * x).exp);
+}

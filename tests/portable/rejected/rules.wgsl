@@ -619,10 +619,19 @@ const low = vec2(1, 4);
 }
 
 //# bits_of_an_infinity: a constant is a number, also where its function could run
-//= says bitcast<f32>(0x7f800000u) | has no value
+//= says `bitcast<f32>` | has no value
 @group(0) @binding(0) var<storage, read_write> r: array<f32>;
 @compute @workgroup_size(1) fn bits_of_an_infinity() {
     r[0] = bitcast<f32>(0x7f800000u); //!
+}
+
+//# infinite_half: naga has infinite constants
+//= says `distance` | no number of `f16`
+//= needs f16
+enable f16;
+@group(0) @binding(0) var<storage, read_write> r: array<f16>;
+@compute @workgroup_size(1) fn infinite_half() {
+    r[0] = distance(vec2(65504h), -vec2(65504h)); //!
 }
 
 //# beyond_halves: §quantizeToF16, of vectors

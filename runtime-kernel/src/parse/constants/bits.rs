@@ -56,8 +56,46 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Option<Value> {
         [value, new, offset, count] if name == "insertBits" => insert(value, new, offset, count),
         [value] if name.starts_with("pack") => pack(name, value),
         [value] if name.starts_with("unpack") => unpack(name, word(value)?),
+        [value] => count(name, &value.concrete()?),
+        [a, b] => packed_dot(name, word(a)?, word(b)?),
         _ => None,
     }
+}
+
+/// The functions that count or find bits.
+fn count(name: &str, value: &Value) -> Option<Value> {
+    let is_signed = value.kind == Kind::I32;
+    let parts = value.parts.iter().map(|part| {
+        let bits = bits_of(*part, value.kind)? as u32;
+        // The first bit that is not the sign.
+        let leading = if is_signed && bits >> 31 == 1 { !bits } else { bits };
+        let place = |bits: u32, place: u32| if bits == 0 { u32::MAX } else { place };
+        Some(Number::Int(wrapped(
+            i128::from(match name {
+                "countLeadingZeros" => bits.leading_zeros(),
+                "countOneBits" => bits.count_ones(),
+                "countTrailingZeros" => bits.trailing_zeros(),
+                "firstLeadingBit" => place(leading, 31_u32.wrapping_sub(leading.leading_zeros())),
+                "firstTrailingBit" => place(bits, bits.trailing_zeros()),
+                "reverseBits" => bits.reverse_bits(),
+                _ => return None,
+            }),
+            value.kind,
+        )))
+    });
+    let parts: Option<Vec<_>> = parts.collect();
+    (is_word(value.kind) && value.shape.0 == 1).then(|| Value::new(value.kind, value.shape, parts?))?
+}
+
+/// The products of bytes in words.
+fn packed_dot(name: &str, a: u32, b: u32) -> Option<Value> {
+    let pairs = || a.to_le_bytes().into_iter().zip(b.to_le_bytes());
+    let (kind, sum): (_, i32) = match name {
+        "dot4I8Packed" => (Kind::I32, pairs().map(|(a, b)| i32::from(a as i8) * i32::from(b as i8)).sum()),
+        "dot4U8Packed" => (Kind::U32, pairs().map(|(a, b)| i32::from(a) * i32::from(b)).sum()),
+        _ => return None,
+    };
+    Value::scalar(kind, Number::Int(sum.into()))
 }
 
 /// The value of a `u32`.
@@ -135,8 +173,8 @@ fn pack(name: &str, value: &Value) -> Option<Value> {
     let mut bits = 0;
     for (at, part) in (0..).zip(&value.parts) {
         bits |= (packed(part)? & mask(width)) << (at * width);
-        // A half that overflows is an error.
-        if name == "pack2x16float" && !f16::from_f64(part.float()).is_finite() {
+        // Also what would be rounded to the largest half.
+        if name == "pack2x16float" && part.float().abs() > f16::MAX.to_f64() {
             return None;
         }
     }

@@ -39,7 +39,7 @@ pub(super) struct Scopes<'a> {
     blocks: Vec<Vec<&'a str>>,
     /// The names that belong to the block that comes next: arguments of a function, variables of a loop.
     next_block: Vec<&'a str>,
-    is_header: bool,
+    pub(super) is_header: bool,
     depth: Cell<usize>,
     /// Of [`MAX_STEPS`].
     steps_left: Cell<usize>,
@@ -184,10 +184,10 @@ impl<'a> Scopes<'a> {
             ExprKind::Unary(operator, operand) => unary(operator, &plain(operand)?),
             ExprKind::Binary(operator @ ("&&" | "||"), parts) => {
                 let left = plain(&parts[0])?.as_bool()?;
-                // The other side is not evaluated.
-                let is_known = left == (*operator == "||");
-                let value = if is_known { left } else { plain(&parts[1])?.as_bool()? };
-                Some(Value::bool(value))
+                let right = self.value(&parts[1]);
+                // The other side is not evaluated, but has a type.
+                let is_known = left == (*operator == "||") && self.may_be_bool(&right, &parts[1]);
+                Some(Value::bool(if is_known { left } else { right?.value()?.as_bool()? }))
             }
             ExprKind::Binary(operator, parts) => binary(operator, &plain(&parts[0])?, &plain(&parts[1])?),
             ExprKind::Member(base, name) => return self.value(base)?.member(name),
@@ -204,10 +204,29 @@ impl<'a> Scopes<'a> {
         value.map(Constant::Value)
     }
 
+    /// Whether an expression that may have no value is a boolean, as far as this is known: types of arrays must be valid.
+    fn may_be_bool(&self, value: &Option<Constant<'a>>, expression: &Expr<'a>) -> bool {
+        let is_bool =
+            value.as_ref().is_none_or(|value| value.value().is_some_and(|value| value.as_bool().is_some()));
+        is_bool && self.has_valid_arrays(expression)
+    }
+
+    fn has_valid_arrays(&self, expression: &Expr<'a>) -> bool {
+        let is_valid = match &expression.kind {
+            ExprKind::Call("array", types, _) => self.second_type(types.start).is_none_or(|count| {
+                let count = Expr::at(&self.tokens[..types.end], count).and_then(|count| self.value(&count));
+                count
+                    .is_some_and(|count| count.value().and_then(Value::as_int).is_some_and(|count| count > 0))
+            }),
+            _ => true,
+        };
+        is_valid && expression.parts().iter().all(|part| self.has_valid_arrays(part))
+    }
+
     fn call(&self, name: &str, template: &Range<usize>, arguments: &[Constant<'a>]) -> Option<Constant<'a>> {
         if let ("bitcast", [Constant::Value(value)]) = (name, arguments) {
-            let Type::Value(kind, shape) = self.ty(template.start, MAX_DEPTH)? else { return None };
-            return bits::bitcast(kind?, shape.1, value).map(Constant::Value);
+            let Type::Value(Some(kind), (1, size)) = self.ty(template.start, MAX_DEPTH)? else { return None };
+            return bits::bitcast(kind, size, value).map(Constant::Value);
         }
         match self.ty(place_of_name(template), MAX_DEPTH) {
             Some(ty) => self.constructed(&ty, arguments, MAX_DEPTH),

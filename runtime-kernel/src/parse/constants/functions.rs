@@ -6,14 +6,15 @@ use super::bits;
 use super::literals::scaled;
 use super::operators::{binary, unary};
 use super::types::{Composite, Constant};
-use super::value::{Kind, Number, Value, rounded};
+use super::value::{Kind, Number, Value, rounded, wrapped};
 
 /// The functions that naga 30 does not evaluate (gfx-rs/wgpu 7700 is about one of them), or wrongly: `atanh` of numbers
-/// near 1.
-pub(super) const MISSING: [&str; 31] = [
+/// near 1, and `distance` of abstract ones.
+pub(super) const MISSING: [&str; 32] = [
     "atanh",
     "bitcast",
     "determinant",
+    "distance",
     "extractBits",
     "faceForward",
     "frexp",
@@ -62,10 +63,17 @@ fn value(name: &str, arguments: &[Value]) -> Option<Value> {
         ("ldexp", [value, exponent]) => ldexp(&float(value)?, exponent),
         ("determinant", [matrix]) => determinant(&float(matrix)?),
         ("transpose", [matrix]) => transpose(&float(matrix)?),
-        ("abs" | "min" | "max" | "clamp" | "sign", _)
+        ("abs" | "min" | "max" | "clamp" | "sign" | "dot", _)
             if arguments.iter().all(|value| value.kind.is_integer()) =>
         {
-            integers(name, &common(arguments)?)
+            match (name, &common(arguments)?[..]) {
+                ("dot", [a, b]) if a.shape == b.shape && a.shape.1 > 1 => {
+                    let products = binary("*", a, b)?;
+                    let parts = products.parts.iter().map(|part| Value::scalar(a.kind, *part));
+                    parts.reduce(|sum, part| binary("+", &sum?, &part?))?
+                }
+                (_, arguments) => integers(name, arguments),
+            }
         }
         _ => bits::call(name, arguments).or_else(|| floats(name, &common_floats(arguments)?)),
     }
@@ -102,10 +110,11 @@ fn each(arguments: &[Value], f: impl Fn(&[Number]) -> Option<Number>) -> Option<
 }
 
 fn integers(name: &str, arguments: &[Value]) -> Option<Value> {
+    let kind = arguments.first()?.kind;
     each(arguments, |numbers| {
         let numbers: Option<Vec<_>> = numbers.iter().map(|number| number.int()).collect();
         Some(Number::Int(match (name, &numbers?[..]) {
-            ("abs", [value]) => value.checked_abs()?,
+            ("abs", [value]) => wrapped(value.abs(), kind),
             ("sign", [value]) => value.signum(),
             ("min", [a, b]) => *a.min(b),
             ("max", [a, b]) => *a.max(b),
@@ -124,10 +133,11 @@ fn spread(value: &Value, like: &Value) -> Option<Value> {
 }
 
 fn floats(name: &str, arguments: &[Value]) -> Option<Value> {
+    let kind = arguments.first()?.kind;
     let product = |a: &Value, b: &Value| binary("*", a, b);
     let number = |kind, value| Value::scalar(kind, Number::Float(value));
     match (name, arguments) {
-        ("mix", [from, to, by]) => {
+        ("mix", [from, to, by]) if from.shape == to.shape && from.shape.0 == 1 => {
             let by = spread(by, from)?;
             let rest = binary("-", &number(by.kind, 1.0)?, &by)?;
             binary("+", &product(from, &rest)?, &product(to, &by)?)
@@ -138,27 +148,30 @@ fn floats(name: &str, arguments: &[Value]) -> Option<Value> {
             (low != high).then_some(Number::Float(t * t * (3.0 - 2.0 * t)))
         }),
         ("dot", [a, b]) => dot(a, b),
-        ("length", [value]) => root(&dot(value, value)?),
-        ("distance", [a, b]) => {
-            let way = binary("-", a, b)?;
-            root(&dot(&way, &way)?)
-        }
-        ("normalize", [value]) => {
-            let length = root(&dot(value, value)?)?;
-            binary("/", value, &length)
+        ("length", [value]) => length(value),
+        ("distance", [a, b]) if a.shape == b.shape => length(&binary("-", a, b)?),
+        ("normalize", [value]) if value.shape.1 > 1 => binary("/", value, &length(value)?),
+        ("cross", [a, b]) if a.shape == (1, 3) && b.shape == (1, 3) => {
+            let (a, b) = (a.floats(), b.floats());
+            let part = |at: usize| {
+                let [next, last] = [(at + 1) % 3, (at + 2) % 3];
+                let products = [a[next] * b[last], a[last] * b[next]].map(|product| rounded(product, kind));
+                Some(Number::Float(products[0]? - products[1]?))
+            };
+            let parts: Option<Vec<_>> = (0..3).map(part).collect();
+            Value::new(kind, (1, 3), parts?)
         }
         ("reflect", [value, normal]) if value.shape.1 > 1 => {
             let twice = product(&number(value.kind, 2.0)?, &dot(normal, value)?)?;
             binary("-", value, &product(&twice, normal)?)
         }
-        ("faceForward", [value, incident, normal]) if value.shape.1 > 1 => {
+        ("faceForward", [value, incident, normal]) if value.shape.1 > 1 && value.shape == incident.shape => {
             let is_behind = dot(incident, normal)?.parts[0].float() < 0.0;
             if is_behind { Some(value.clone()) } else { unary("-", value) }
         }
         ("refract", [incident, normal, ratio]) if ratio.is_scalar() => refract(incident, normal, ratio),
-        ("quantizeToF16", [value]) if value.kind != Kind::F16 => {
-            let value = value.concrete()?;
-            each(&[value], |numbers| rounded(numbers[0].float(), Kind::F16).map(Number::Float))
+        ("quantizeToF16", [value]) if value.kind.concrete() == Kind::F32 => {
+            each(&[value.concrete()?], |numbers| rounded(numbers[0].float(), Kind::F16).map(Number::Float))
         }
         _ => each(arguments, |numbers| {
             let numbers: Vec<_> = numbers.iter().map(|number| number.float()).collect();
@@ -168,11 +181,19 @@ fn floats(name: &str, arguments: &[Value]) -> Option<Value> {
 }
 
 fn dot(a: &Value, b: &Value) -> Option<Value> {
-    let sum = a.floats().iter().zip(b.floats()).map(|(a, b)| a * b).sum();
-    (a.shape == b.shape && a.shape.0 == 1).then(|| Value::scalar(a.kind, Number::Float(sum)))?
+    if a.shape != b.shape || a.shape.0 != 1 || a.is_scalar() {
+        return None;
+    }
+    let mut products = a.floats().into_iter().zip(b.floats()).map(|(x, y)| rounded(x * y, a.kind));
+    let sum = products.try_fold(0.0, |sum, product| rounded(sum + product?, a.kind))?;
+    Value::scalar(a.kind, Number::Float(sum))
 }
 
-fn root(square: &Value) -> Option<Value> {
+fn length(value: &Value) -> Option<Value> {
+    if value.is_scalar() {
+        return Value::scalar(value.kind, Number::Float(value.parts[0].float().abs()));
+    }
+    let square = dot(value, value)?;
     Value::scalar(square.kind, Number::Float(square.parts[0].float().sqrt()))
 }
 
@@ -244,7 +265,7 @@ fn select(reject: &Value, accept: &Value, condition: &Value) -> Option<Value> {
     let kind = reject.kind.common(accept.kind)?;
     let [reject, accept] = [reject, accept].map(|value| value.automatic(kind));
     let (reject, accept) = (reject?, accept?);
-    if let Some(condition) = condition.as_bool() {
+    if let Some(condition) = condition.as_bool().filter(|_| reject.shape == accept.shape) {
         return Some(if condition { accept } else { reject });
     }
     let fits =

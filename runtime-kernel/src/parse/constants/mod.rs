@@ -12,17 +12,20 @@ mod syntax;
 mod types;
 mod value;
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashSet;
+use std::ops::Range;
 
-use naga::{Scalar, ScalarKind};
+use naga::front::wgsl;
+use naga::{Module, Scalar, ScalarKind};
 
 use self::evaluate::Scopes;
 use self::functions::MISSING;
 use self::syntax::{Expr, ExprKind};
 use self::types::Constant;
+use self::value::Kind;
 pub(super) use self::value::Value;
-use self::value::{Kind, Number};
 use super::text_edits::{Edit, applied};
 use super::tokens::{Token, text, tokens};
 
@@ -31,29 +34,42 @@ pub(super) const UNEVALUATED: &str = "Not implemented as constant expression: ";
 
 /// Bytes after a `>>` that are searched for its amount.
 const MAX_AMOUNT: usize = 256;
+/// Words of a declaration that are searched for its value.
+const MAX_WORDS: usize = 16;
 
 /// Whether naga may evaluate an expression of the text to a wrong value, without an error: an `atanh`, or a shift of an
 /// abstract number by 64 or more.
 pub(super) fn may_be_wrong(code: &str) -> bool {
     let constants = OnceCell::new();
     let is_constant = |name: &str| constants.get_or_init(|| names_of_constants(code)).contains(name);
+    // Searching for one character is fast.
+    let mut signs = code.match_indices('>').map(|(at, _)| &code[at + 1..]);
     code.contains("atanh")
-        || code.match_indices(">>").any(|(at, sign)| is_large_shift(&code[at + sign.len()..], is_constant))
+        || signs.any(|rest| rest.strip_prefix('>').is_some_and(|rest| is_large_shift(rest, is_constant)))
 }
 
+/// The names of constants that may be 64 or more.
 fn names_of_constants(code: &str) -> HashSet<&str> {
-    let declarations = code.split("const ").skip(1);
-    declarations.filter_map(|rest| tokens(rest).next()).map(|token| token.text).collect()
+    let declared = |rest| {
+        let words = tokens(rest).map(|token| token.text).take_while(|word| *word != ";").take(MAX_WORDS);
+        match words.collect::<Vec<_>>()[..] {
+            [_, .., "=", number] if literals::value(number).is_some() && !is_large(number) => None,
+            [name, ..] => Some(name),
+            [] => None,
+        }
+    };
+    code.split("const ").skip(1).filter_map(declared).collect()
+}
+
+fn is_large(number: &str) -> bool {
+    let number = literals::value(number).and_then(|value| value.as_int());
+    number.is_some_and(|number| number >= 64)
 }
 
 /// Whether the amount of a shift that begins a text may be a constant of 64 or more.
 fn is_large_shift(rest: &str, is_constant: impl FnOnce(&str) -> bool) -> bool {
     let start = (0..4).find_map(|less| rest.get(..MAX_AMOUNT - less)).unwrap_or(rest);
     let mut words = tokens(start).map(|token| token.text).skip_while(|word| *word == "(");
-    let is_large = |word: &str| {
-        let number = literals::value(word).and_then(|value| value.as_int());
-        number.is_some_and(|number| number >= 64)
-    };
     match words.next() {
         Some(word) if word.starts_with("vec") => {
             words.take_while(|word| !matches!(*word, ";" | "{" | "&" | "|")).any(is_large)
@@ -68,9 +84,19 @@ fn is_large_shift(rest: &str, is_constant: impl FnOnce(&str) -> bool) -> bool {
 /// same.
 pub(super) fn evaluated(code: &str) -> Option<String> {
     let tokens: Vec<_> = tokens(code).collect();
-    let mut scan = Scan { scopes: Scopes::of(&tokens), tokens: &tokens, edits: Vec::new() };
+    let has_doubles = code.contains("lf") || code.contains("f64");
+    let mut scan = Scan { scopes: Scopes::of(&tokens), tokens: &tokens, has_doubles, edits: Vec::new() };
     scan.all();
     (!scan.edits.is_empty()).then(|| applied(code, scan.edits))
+}
+
+/// The module of a text, or of the text with its constants evaluated, if naga reads one of them; and this text.
+pub(super) fn module_of(code: &str) -> Option<(Module, Cow<'_, str>)> {
+    if let Ok(module) = wgsl::parse_str(code) {
+        return Some((module, Cow::Borrowed(code)));
+    }
+    let text = evaluated(code)?;
+    Some((wgsl::parse_str(&text).ok()?, Cow::Owned(text)))
 }
 
 /// Whether a call of constants that naga does not evaluate is an error.
@@ -88,6 +114,8 @@ pub(super) fn is_valueless_cast(to: ScalarKind, value: &Value) -> bool {
 struct Scan<'a> {
     tokens: &'a [Token<'a>],
     scopes: Scopes<'a>,
+    /// Whether there may be `f64`, which naga evaluates no function of.
+    has_doubles: bool,
     edits: Vec<Edit>,
 }
 
@@ -105,11 +133,14 @@ impl<'a> Scan<'a> {
                     at = self.declaration(at);
                     continue;
                 }
-                "=" | "(" | "[" | "," | "return" | "if" | "while" | "switch" | "case" | "const_assert" => {
-                    // What follows a comparison is only its right side.
-                    let is_comparison =
-                        text(at) == "=" && at > 0 && matches!(text(at - 1), "=" | "!" | "<" | ">");
-                    if !is_comparison && let Some(end) = self.expression(at + 1) {
+                "=" | "(" | "[" | "," | "return" | "if" | "while" | "switch" | "case" | "const_assert"
+                | ";" => {
+                    let is_comparison = text(at) == "=" && self.ends_comparison(at);
+                    let is_statement = text(at) == ";" && !self.scopes.is_header;
+                    if !is_comparison
+                        && !is_statement
+                        && let Some(end) = self.expression(at + 1)
+                    {
                         at = end;
                         continue;
                     }
@@ -118,6 +149,18 @@ impl<'a> Scan<'a> {
             }
             at += 1;
         }
+    }
+
+    /// Whether a `=` ends the sign of a comparison, after which is only its right side.
+    fn ends_comparison(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).map(|before| &self.tokens[before]);
+        let joined = before.filter(|before| before.range.end == self.tokens[at].range.start);
+        joined.is_some_and(|before| match before.text {
+            "=" | "!" => true,
+            // Not a shift and its assignment.
+            "<" | ">" => at < 2 || self.tokens[at - 2].text != before.text,
+            _ => false,
+        })
     }
 
     /// Edits a declaration in a function, and makes its name known. Returns the end.
@@ -153,19 +196,35 @@ impl<'a> Scan<'a> {
         let value = self.scopes.value(expression);
         // Nothing is left of such a constant: its members are replaced.
         let is_left_out =
-            value.as_ref().is_some_and(Constant::is_missing) && self.is_constant(expression.range.start);
+            value.as_ref().is_some_and(Constant::is_missing) && self.is_constant(&expression.range);
         let text = if is_left_out { Some("0".to_owned()) } else { value.and_then(|value| value.text()) };
         match text {
             Some(text) => self.replace(expression, text),
-            None => expression.parts().iter().for_each(|part| self.edit(part)),
+            None => {
+                self.types(expression).for_each(|at| _ = self.expression(at));
+                expression.parts().iter().for_each(|part| self.edit(part));
+            }
         }
     }
 
-    /// Whether an expression begins the value of a constant, after its name and type.
-    fn is_constant(&self, at: usize) -> bool {
-        let before = &self.tokens[..at];
+    /// The places behind commas in the angle brackets of a call, if there are calls.
+    fn types(&self, expression: &Expr<'a>) -> impl Iterator<Item = usize> + use<'a> {
+        let (tokens, mut range) = (self.tokens, 0..0);
+        if let ExprKind::Call(_, types, _) = &expression.kind
+            && tokens[types.clone()].iter().any(|token| token.text == "(")
+        {
+            range = types.clone();
+        }
+        range.filter(|at| text(tokens, *at) == ",").map(|at| at + 1)
+    }
+
+    /// Whether an expression is all of the value of a constant.
+    fn is_constant(&self, expression: &Range<usize>) -> bool {
+        let before = &self.tokens[..expression.start];
         let start = before.iter().rposition(|token| matches!(token.text, ";" | "{" | "}"));
         text(self.tokens, start.map_or(0, |at| at + 1)) == "const"
+            && before.last().is_some_and(|token| token.text == "=")
+            && text(self.tokens, expression.end) == ";"
     }
 
     fn replace(&mut self, expression: &Expr<'_>, text: String) {
@@ -178,19 +237,25 @@ impl<'a> Scan<'a> {
     fn is_missing(&self, expression: &Expr<'a>) -> bool {
         match &expression.kind {
             ExprKind::Call(name, ..) if MISSING.contains(name) => true,
+            ExprKind::Call(..) if self.has_doubles && self.is_double(expression) => true,
             ExprKind::Binary("&&" | "||", _) | ExprKind::Literal(_, true) => true,
             ExprKind::Binary(">>", parts) if self.is_large(&parts[1]) => true,
+            ExprKind::Call(..) if self.types(expression).next().is_some() => true,
             ExprKind::Name(name) => self.scopes.named(name).is_some_and(|value| value.is_missing()),
             _ => expression.parts().iter().any(|part| self.is_missing(part)),
         }
     }
 
+    fn is_double(&self, expression: &Expr<'a>) -> bool {
+        let value = self.scopes.value(expression);
+        value.is_some_and(|value| value.value().is_some_and(|value| value.kind == Kind::F64))
+    }
+
     /// Whether naga shifts by this amount as if the sign were not to fill all bits.
     fn is_large(&self, amount: &Expr<'a>) -> bool {
-        let is_large = |part: &Number| part.float() >= 64.0;
-        self.scopes
-            .value(amount)
-            .is_some_and(|value| value.value().is_some_and(|value| value.parts.iter().any(is_large)))
+        let value = self.scopes.value(amount);
+        let is_large = |value: &Value| value.parts.iter().any(|part| part.float() >= 64.0);
+        value.is_some_and(|value| value.value().is_some_and(is_large))
     }
 }
 

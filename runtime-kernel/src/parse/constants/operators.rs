@@ -16,7 +16,7 @@ pub(super) fn unary(operator: &str, operand: &Value) -> Option<Value> {
         _ => None,
     });
     let parts: Option<Vec<_>> = parts.collect();
-    Value::new(operand.kind, operand.shape, parts?)
+    (operand.shape.0 == 1).then(|| Value::new(operand.kind, operand.shape, parts?))?
 }
 
 /// The value of `left operator right`.
@@ -28,16 +28,20 @@ pub(super) fn binary(operator: &str, left: &Value, right: &Value) -> Option<Valu
     let (left, right) = (left.automatic(kind)?, right.automatic(kind)?);
     let is_comparison = matches!(operator, "==" | "!=" | "<" | ">" | "<=" | ">=");
     let has_matrix = left.shape.0 > 1 || right.shape.0 > 1;
-    if operator == "*" && has_matrix && !left.is_scalar() && !right.is_scalar() {
+    let is_mixed = left.is_scalar() != right.is_scalar();
+    if operator == "*" && has_matrix && !is_mixed {
         return matrix_product(&left, &right);
     }
-    if is_comparison && left.shape != right.shape {
+    let takes = match operator {
+        "*" => true,
+        "+" | "-" => !(is_mixed && has_matrix),
+        "/" | "%" => !has_matrix,
+        _ => !is_mixed && !has_matrix,
+    };
+    if !takes || !is_mixed && left.shape != right.shape {
         return None;
     }
     let shape = if left.is_scalar() { right.shape } else { left.shape };
-    if !left.is_scalar() && !right.is_scalar() && left.shape != right.shape {
-        return None;
-    }
     let part = |value: &Value, at: usize| value.parts[if value.is_scalar() { 0 } else { at }];
     let parts = (0..shape.0 * shape.1).map(|at| scalar(operator, part(&left, at), part(&right, at), kind));
     let parts: Option<Vec<_>> = parts.collect();

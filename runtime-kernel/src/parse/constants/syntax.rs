@@ -10,6 +10,8 @@ use crate::parse::tokens::{Token, text};
 const MAX_DEPTH: usize = 100;
 /// Operators in an expression: each may nest the tree by one.
 const MAX_OPERATORS: usize = 512;
+/// Tokens in angle brackets.
+pub(super) const MAX_TYPE: usize = 256;
 
 /// An expression, and its tokens.
 #[derive(Debug)]
@@ -118,8 +120,16 @@ impl<'a> Parser<'a> {
         let mut left = self.unary()?;
         while let Some((rank, operator)) = self.operator().filter(|(rank, _)| *rank >= least) {
             self.count()?;
+            let before = self.at;
             self.at += operator.len();
-            let right = self.binary(rank + 1)?;
+            let Some(right) = self.binary(rank + 1) else {
+                if !operator.starts_with('>') {
+                    return None;
+                }
+                // It ends the types in angle brackets around the expression.
+                self.at = before;
+                return Some(left);
+            };
             left = self.made(start, ExprKind::Binary(operator, Box::new([left, right])));
         }
         Some(left)
@@ -183,6 +193,8 @@ impl<'a> Parser<'a> {
         self.at += 1;
         let template = self.template(word)?;
         if !self.takes("(") {
+            // A type is no expression.
+            template.is_empty().then_some(())?;
             let kind = match word {
                 "true" | "false" => ExprKind::Literal(Value::bool(word == "true"), false),
                 // Begins a declaration.
@@ -208,6 +220,7 @@ impl<'a> Parser<'a> {
                 "<" => depth += 1,
                 ">" => depth -= 1,
                 "" | ";" | "{" => return None,
+                _ if self.at - start > MAX_TYPE => return None,
                 _ => {}
             }
             self.at += 1;

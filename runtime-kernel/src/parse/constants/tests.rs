@@ -46,6 +46,16 @@ fn built_in_functions_have_their_values() {
         ("unpack4xI8(0xff01u).y", "(-1i)"),
         ("unpack2x16unorm(0xffffu).x", "1.0f"),
         ("unpack2x16float(0x3c00u)", "vec2<f32>(1.0f, 0.0f)"),
+        ("extractBits(countOneBits(7), 0, 3)", "3i"),
+        ("insertBits(firstLeadingBit(-1), 0, 0, 0)", "(-1i)"),
+        ("extractBits(dot(vec2(1, 2), vec2(3, 4)), 0, 5)", "11i"),
+        ("bitcast<u32>(dot4I8Packed(0xffu, 1u))", "4294967295u"),
+        ("mix(cross(vec3(1.0, 0, 0), vec3(0, 1, 0)), vec3(), 0)", "vec3(0.0, 0.0, 1.0)"),
+        ("smoothstep(2.0, 0.0, 1.0)", "0.5"),
+        ("distance(-1.7976931348623157e308, 0.0)", "1.7976931348623157e308"),
+        ("cosh(modf(2.5))", "cosh(modf(2.5f))"),
+        ("ldexp(1.0, -1074)", "5e-324"),
+        ("pack4x8unorm(vec4f(0.5))", "2155905152u"),
         ("atanh(-0.99999994f)", "(-8.66434f)"),
         ("atanh(-0.9999999999999999)", "(-18.714973875118524)"),
     ] {
@@ -64,6 +74,14 @@ fn what_is_an_error_or_not_constant_stays() {
         "mix(f32(1i << 31u), 1, 1)",
         "mix(f32(1u >> 32u), 1, 1)",
         "refract(vec2(1e20f), vec2(1e20f), 1e20f)",
+        "mix(vec2(1.0), 1.0, 0.5)",
+        "transpose(mat2x2(1.0, 2.0, 3.0, 4.0) + 1.0)",
+        "transpose(-mat2x2(1.0, 2.0, 3.0, 4.0))",
+        "mix(vec4(mat2x2(1.0, 2.0, 3.0, 4.0)), vec4(), 0)",
+        "quantizeToF16(1h)",
+        "pack2x16float(vec2(0.0, -65505.0))",
+        "mix(select(1, vec2(1), true), 1, 1)",
+        "bitcast<mat2x2f>(vec4f())",
         "0x1.002p0h",
         "0x1p16h",
         "0x1p-25h",
@@ -87,6 +105,16 @@ fn the_other_side_of_a_logical_operator_is_not_evaluated() {
     assert_eq!(value("false && 1.0f / 0.0f == 0.0f").as_deref(), Some("false"));
     assert_eq!(value("true || 1 / 0 == 0").as_deref(), Some("true"));
     assert_eq!(value("true && 1 / 0 == 0"), None);
+    assert_eq!(value("true || array<bool, 2 * 2>()[1 / 0]").as_deref(), Some("true"));
+    // The other side has a type.
+    for expression in [
+        "false && 1",
+        "true || vec2(true)",
+        "true || array<bool, 1 - 2>()[0]",
+        "false && array<bool, u32(sqrt(-1))>()[0]",
+    ] {
+        assert_eq!(value(expression), None, "{expression}");
+    }
     assert_eq!(value("select(1u, 3u, 1 < 2 || 1 / 0 == 0)").as_deref(), Some("3u"));
 }
 
@@ -127,6 +155,7 @@ fn numbers_of_64_bits_are_exact() {
         ("bitcast<vec2<u32>>(18446744073709551615lu)", "vec2<u32>(4294967295u, 4294967295u)"),
         ("bitcast<u64>(1.0lf)", "4607182418800017408lu"),
         ("mix(1lf, 0.1lf, 1lf)", "0.1lf"),
+        ("sqrt(2lf) + vec2<f64>(max(1.0, 2lf)).x", "3.414213562373095lf"),
         ("bitcast<u64>(9223372036854775807li * 3li)", "9223372036854775805lu"),
         ("bitcast<u64>(u64(1e30f))", "18446742974197923840lu"),
         ("bitcast<i64>(0x8000000000000000lu)", "(-9223372036854775807li - 1li)"),
@@ -164,9 +193,13 @@ fn abstract_numbers_are_shifted_by_any_amount() {
         let expected = format!("const x = {expected}; const AMOUNT = 64;");
         assert_eq!(evaluated(&code).unwrap_or_default(), expected, "{expression}");
     }
-    for code in
-        ["let y = x >> 16u;", "var<private> x: array<vec2<f32>>;", "x >>= 3; y >> n; const m = 64;", "a >>"]
-    {
+    for code in [
+        "let y = x >> 16u;",
+        "var<private> x: array<vec2<f32>>;",
+        "x >>= 3; y >> n; const m = 64;",
+        "const n: u32 = 8; y >> n;",
+        "a >>",
+    ] {
         assert!(!may_be_wrong(code), "{code}");
     }
 }
@@ -208,6 +241,27 @@ fn variables_of_loops_hide_constants() {
     assert_eq!(evaluated(code).unwrap_or_default(), expected);
 }
 
+#[test]
+fn expressions_are_found_where_they_may_be() {
+    for (code, expected) in [
+        ("const a: vec2<f32> = mix(vec2(1f), vec2(3), 0.5);", "= vec2<f32>(2.0f, 2.0f);"),
+        ("alias A = array<u32, extractBits(7u, 0u, 2u)>;", "alias A = array<u32, 3u>;"),
+        (
+            "fn f() { x >>= extractBits(7u, 0u, 2u); y = z >= extractBits(7u, 0u, 2u); }",
+            "{ x >>= 3u; y = z >= 3u; }",
+        ),
+        ("fn f() { for (; x < mix(0.0, 1.0, 0.5); ) { } }", "{ for (; x < 0.5; ) { } }"),
+        (
+            "fn f() { let x = *p + mix(0.0, 1.0, 0.5); g(&x, mix(0.0, 1.0, 0.5)); }",
+            "{ let x = *p + 0.5; g(&x, 0.5); }",
+        ),
+        ("@workgroup_size(1, pack4xU8(vec4(2u, 0, 0, 0))) fn f() { }", "@workgroup_size(1, 2u) fn f() { }"),
+    ] {
+        let found = evaluated(code).unwrap_or_default();
+        assert!(found.ends_with(expected), "{code}: {found}");
+    }
+}
+
 /// Texts that make something large out of little: the test ends.
 #[test]
 fn hostile_texts_end_soon() {
@@ -240,6 +294,8 @@ fn hostile_texts_end_soon() {
         format!("const a = {}1;", "-~!*&".repeat(10_000)),
         format!("const a = array({})[3]; const b = mix(a, a, a);", "1,".repeat(50_000)),
         "x >> ".repeat(50_000),
+        "=array<".repeat(5_000),
+        "f(1,".repeat(1_000),
         "const c = 1 << 4294967295u; const d = 0 << 4294967295u; const e = mix(d, d, -1 >> 4294967295u);"
             .to_owned(),
         "ldexp(1.0, -2147483648) ldexp(1.0, 2147483647) 0x1p2147483647h 0x1p-2147483648h 0xp99999999999h"

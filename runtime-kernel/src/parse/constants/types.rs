@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::evaluate::Scopes;
-use super::syntax::{Expr, ExprKind};
+use super::syntax::{Expr, ExprKind, MAX_TYPE};
 use super::value::{Kind, Shape, Value};
 use crate::parse::tokens::text;
 
@@ -112,12 +112,8 @@ impl<'a> Scopes<'a> {
         }
         let has_types = text(self.tokens, at + 1) == "<";
         if name == "array" {
-            let second = if has_types { self.second_type(at + 2) } else { None };
-            return if has_types {
-                Some(Type::Array(Some([at + 2, second?])))
-            } else {
-                Some(Type::Array(None))
-            };
+            let places = if has_types { Some([at + 2, self.second_type(at + 2)?]) } else { None };
+            return Some(Type::Array(places));
         }
         if let Some(kind) = Kind::of_name(name) {
             return Some(Type::Value(Some(kind), (1, 1)));
@@ -142,9 +138,9 @@ impl<'a> Scopes<'a> {
     }
 
     /// The place behind the comma after a type.
-    fn second_type(&self, first: usize) -> Option<usize> {
+    pub(super) fn second_type(&self, first: usize) -> Option<usize> {
         let mut depth = 0_usize;
-        for (at, token) in self.tokens.iter().enumerate().skip(first) {
+        for (at, token) in self.tokens.iter().enumerate().skip(first).take(MAX_TYPE) {
             match token.text {
                 "," if depth == 0 => return Some(at + 1),
                 "<" | "(" => depth += 1,
@@ -250,8 +246,16 @@ fn inferred<'a>(elements: &[Constant<'a>]) -> Option<Constant<'a>> {
 
 /// The value of a constructor of a scalar, vector or matrix.
 fn of_values(kind: Option<Kind>, shape: Shape, arguments: &[&Value]) -> Option<Value> {
-    let Some(first) = arguments.first() else { return Value::zero(kind?, shape) };
+    let Some(first) = arguments.first() else { return Value::zero(kind.unwrap_or(Kind::AbstractInt), shape) };
     let converts = arguments.len() == 1 && (first.shape == shape || first.is_scalar());
+    // The parts of vectors are scalars and vectors; those of matrices are all scalars, or all columns.
+    let is_part = |argument: &&Value| match shape.0 {
+        1 => argument.shape.0 == 1,
+        _ => argument.shape == first.shape && (argument.is_scalar() || argument.shape == (1, shape.1)),
+    };
+    if !converts && !arguments.iter().all(is_part) {
+        return None;
+    }
     let kind = match kind {
         Some(kind) => kind,
         None => {

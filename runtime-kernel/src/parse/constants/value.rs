@@ -219,7 +219,8 @@ impl Value {
         size: Option<VectorSize>,
         components: &[f64],
     ) -> Option<Self> {
-        let kind = Kind::of_scalar(scalar)?;
+        // `f64` does not hold all integers of 64 bits.
+        let kind = Kind::of_scalar(scalar).filter(|kind| kind.is_float() || kind.width() < 64)?;
         let part =
             |part: &f64| if kind.is_float() { Number::Float(*part) } else { Number::Int(*part as i128) };
         Self::new(kind, (1, size.map_or(1, |size| size as usize)), components.iter().map(part))

@@ -17,7 +17,9 @@ const MAX_COMPONENTS: usize = 4;
 /// The calls whose constant arguments are invalid.
 pub(super) fn invalid(module: &Module, code: &str) -> Vec<Violation> {
     let mut found = Vec::new();
+    infinite(&module.global_expressions, code, &mut found);
     for function in blocks::functions(module) {
+        infinite(&function.expressions, code, &mut found);
         let arguments = Arguments { module, function };
         let mut has_subgroups = false;
         for (handle, expression) in function.expressions.iter() {
@@ -31,6 +33,15 @@ pub(super) fn invalid(module: &Module, code: &str) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// Adds the constants that are infinities, or no numbers: naga looks at those of 32 and 64 bits.
+fn infinite(values: &Arena<Expression>, code: &str, found: &mut Vec<Violation>) {
+    for (handle, value) in values.iter() {
+        if matches!(value, Expression::Literal(Literal::F16(value)) if !value.is_finite()) {
+            found.push(violation(code, values.get_span(handle), "this is no number of `f16`"));
+        }
+    }
 }
 
 fn violation(code: &str, place: Span, what: &str) -> Violation {
