@@ -19,8 +19,8 @@ use crate::parse::{
     Parsed, diagnostic, expansion_limits, panic_guard, parse_amended, parse_and_validate, source_edits,
 };
 use crate::parse::{
-    bindings, by_value, continuing_names, directives, half_bitcasts, half_frexp, nested_alignments, rules,
-    subgroup_calls, textures, unreached_functions,
+    bindings, by_value, constants, continuing_names, directives, half_bitcasts, half_frexp,
+    nested_alignments, rules, subgroup_calls, textures, unreached_functions,
 };
 use crate::print::c::{self, CCode};
 use crate::print::spirv;
@@ -229,8 +229,13 @@ struct Text<'a> {
 impl<'a> Text<'a> {
     /// Edits a text. The limits are checked again before each step whose time they bound.
     fn of(code: &'a str, path: &str, specialisation: &Specialisation) -> Result<Self> {
-        let (_, tokens) = limits::check(code, path)?;
-        let mut plain = edited(code, path, specialisation)?;
+        let (tokens, mut plain) = match limits::check(code, path) {
+            Ok((_, tokens)) => (tokens, edited(code, path, specialisation)?),
+            Err(error) => {
+                let (tokens, text) = shortened(code, path).ok_or(error)?;
+                (tokens, Cow::Owned(edited(&text, path, specialisation)?.into_owned()))
+            }
+        };
         if let Cow::Owned(text) = &plain {
             limits::check(text, path)?;
         }
@@ -269,6 +274,14 @@ impl<'a> Text<'a> {
             Ok(_) => error,
         }
     }
+}
+
+/// The tokens of a text that is too long, and a shorter one, with the values of its constants.
+fn shortened<'a>(code: &'a str, path: &str) -> Option<(Vec<Token<'a>>, String)> {
+    let (depth, tokens) = limits::check_long(code, path).ok()?;
+    let text = panic_guard::run("reading the kernel", depth, || Ok(constants::evaluated(code))).ok()??;
+    limits::check(&text, path).ok()?;
+    Some((tokens, text))
 }
 
 /// The text after all edits that need no parsing, except that of textures.

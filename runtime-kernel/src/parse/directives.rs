@@ -17,11 +17,11 @@ const EXTENSIONS: [&str; 8] = [
     "immediate_address_space",
 ];
 
-/// `code` without these extensions in its `enable` and `requires` directives, and without `@diagnostic(…)`, which is about
-/// warnings. All offsets stay the same.
+/// `code` without these extensions in its `enable` and `requires` directives, without `@diagnostic(…)`, which is about warnings,
+/// and without the comma in `var<function,>`. All offsets stay the same.
 pub(crate) fn without_needless(code: &str) -> Cow<'_, str> {
     let is_here = |word: &&str| code.contains(*word);
-    if !EXTENSIONS.iter().chain(&["@diagnostic"]).any(is_here) {
+    if !EXTENSIONS.iter().chain(&["@diagnostic", "var<function"]).any(is_here) {
         return Cow::Borrowed(code);
     }
     let tokens: Vec<_> = tokens(code).collect();
@@ -32,6 +32,13 @@ pub(crate) fn without_needless(code: &str) -> Cow<'_, str> {
         let length = match token.text {
             "enable" | "requires" => directive_length(rest),
             "@" => attribute_length(rest),
+            "var" => {
+                let words = rest.iter().skip(1).take(4).map(|token| token.text);
+                if words.eq(["<", "function", ",", ">"]) {
+                    blank(&rest[3..4], &mut edited);
+                }
+                None
+            }
             _ => None,
         };
         match (length, token.text) {
@@ -117,6 +124,7 @@ mod tests {
                 "                                        fn f".get(1..).unwrap(),
             ),
             ("if x { } @diagnostic", "if x { } @diagnostic"),
+            ("var<function,> x: u32;", "var<function > x: u32;"),
         ];
         for (code, expected) in cases {
             let edited = without_needless(code);

@@ -18,6 +18,8 @@ const MAX_DECLARATIONS: usize = 3000;
 /// Tokens of a function, if it is the only one: each expression costs time for all before it. Everything outside
 /// functions counts as one function.
 const MAX_TOKENS: usize = 150_000;
+/// Tokens of a function before its constants are evaluated.
+const MAX_LONG_TOKENS: usize = 400_000;
 /// Most texts have at least as many bytes per token, with the blanks around it.
 const BYTES_PER_TOKEN: usize = 3;
 /// Up to here the stack of any thread suffices.
@@ -38,10 +40,23 @@ pub(crate) enum Depth {
 /// # Errors
 /// `CompileFailed` for a text that is larger or nested deeper than any realistic one.
 pub(crate) fn check<'a>(code: &'a str, path: &str) -> Result<(Depth, Vec<Token<'a>>)> {
+    check_up_to(code, path, MAX_TOKENS)
+}
+
+/// As [`check`], for a text that naga does not get as it is.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_long<'a>(code: &'a str, path: &str) -> Result<(Depth, Vec<Token<'a>>)> {
+    check_up_to(code, path, MAX_LONG_TOKENS)
+}
+
+fn check_up_to<'a>(code: &'a str, path: &str, max_tokens: usize) -> Result<(Depth, Vec<Token<'a>>)> {
     if code.len() > MAX_BYTES {
         return Err(failed(format!("too long: {} bytes of text, more than {MAX_BYTES}", code.len())));
     }
-    let mut counter = NestingCounter { open: vec![Nesting::default()], ..NestingCounter::default() };
+    let open = vec![Nesting::default()];
+    let mut counter = NestingCounter { open, max_tokens, ..NestingCounter::default() };
     let mut all: Vec<Token<'_>> = Vec::with_capacity(code.len() / BYTES_PER_TOKEN);
     for token in tokens(code) {
         counter.visit(&token, code);
@@ -75,6 +90,7 @@ struct NestingCounter {
     tokens: usize,
     outside: usize,
     function_squares: usize,
+    max_tokens: usize,
     is_function: bool,
 }
 
@@ -90,8 +106,8 @@ impl NestingCounter {
             Some(format!("nested too deep: more than {MAX_BRACKETS} nested brackets"))
         } else if self.declarations > MAX_DECLARATIONS {
             Some(format!("too long: more than {MAX_DECLARATIONS} declarations"))
-        } else if self.function_squares + own * own > MAX_TOKENS * MAX_TOKENS {
-            Some(format!("too long: a function of {own} words and symbols, more than {MAX_TOKENS}"))
+        } else if self.function_squares + own * own > self.max_tokens * self.max_tokens {
+            Some(format!("too long: a function of {own} words and symbols, more than {}", self.max_tokens))
         } else {
             None
         }

@@ -2,7 +2,7 @@
 
 pub(crate) mod bindings;
 pub(crate) mod by_value;
-mod constants;
+pub(crate) mod constants;
 pub(crate) mod continuing_names;
 pub(crate) mod diagnostics;
 pub(crate) mod directives;

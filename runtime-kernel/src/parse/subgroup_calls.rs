@@ -5,15 +5,10 @@ use std::borrow::Cow;
 use super::text_edits::{Edit, applied, arguments};
 use super::tokens::tokens;
 
-/// Operations whose second argument is an index.
-const INDEXED: [&str; 6] = [
-    "subgroupBroadcast",
-    "subgroupShuffle",
-    "subgroupShuffleUp",
-    "subgroupShuffleDown",
-    "subgroupShuffleXor",
-    "quadBroadcast",
-];
+/// Operations whose second argument is an index, of either type of integers.
+const INDEXED: [&str; 3] = ["subgroupBroadcast", "subgroupShuffle", "quadBroadcast"];
+/// Operations whose second argument is a `u32`.
+const SHIFTED: [&str; 3] = ["subgroupShuffleUp", "subgroupShuffleDown", "subgroupShuffleXor"];
 
 /// `code` with `subgroupElect` expressed by a sum, and with indices of type `u32`, which naga wants although WGSL allows
 /// `i32`. Lines stay the same.
@@ -32,13 +27,16 @@ pub(crate) fn with_known_calls(code: &str) -> Cow<'_, str> {
                 "(subgroupExclusiveAdd(1u) == 0u)".to_owned(),
             ));
         } else if is_call
-            && INDEXED.contains(&name.text)
+            && (INDEXED.contains(&name.text) || SHIFTED.contains(&name.text))
             && let [_, index] = &arguments(&tokens, at + 2)[..]
         {
             let (from, to) = (tokens[index.start].range.start, tokens[index.end].range.start);
             // `<<` takes no `bool` and no real number, which `u32` converts as well.
-            edits.push((from..from, "u32((".to_owned()));
-            edits.push((to..to, ") << 0u)".to_owned()));
+            // `|` takes an `i32` no more than the operation does.
+            let (before, after) =
+                if INDEXED.contains(&name.text) { ("u32((", ") << 0u)") } else { ("((", ") | 0u)") };
+            edits.push((from..from, before.to_owned()));
+            edits.push((to..to, after.to_owned()));
         }
     }
     if edits.is_empty() { Cow::Borrowed(code) } else { Cow::Owned(applied(code, edits)) }
@@ -55,7 +53,7 @@ mod tests {
             (" subgroupShuffle(f(a, b), i\n+ 1)", " subgroupShuffle(f(a, b), u32((i\n+ 1) << 0u))"),
             (
                 " subgroupBroadcast(subgroupShuffleXor(x, 1), 2,)",
-                " subgroupBroadcast(subgroupShuffleXor(x, u32((1) << 0u)), u32((2) << 0u),)",
+                " subgroupBroadcast(subgroupShuffleXor(x, ((1) | 0u)), u32((2) << 0u),)",
             ),
             (" subgroupAdd(x)", " subgroupAdd(x)"),
             ("fn subgroupShuffle(x: u32, i: u32) {}", "fn subgroupShuffle(x: u32, i: u32) {}"),

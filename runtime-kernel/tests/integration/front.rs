@@ -407,3 +407,14 @@ fn no_text_takes_longer_than_seconds() {
     let blocks: String = (0..500).map(|_| format!("{{ {names} }}\n")).collect();
     assert!(lower(&kernel(y, &blocks)).is_ok());
 }
+
+#[test]
+fn a_long_function_may_be_short_enough_once_its_constants_are_evaluated() {
+    let tensor = "@group(0) @binding(0) var<storage, read_write> r: array<u32>;";
+    let long = |operand: &str| {
+        kernel(tensor, &format!("r[0] += pack4xU8({operand} + {operand} + {operand});").repeat(4_000))
+    };
+    parse(&long("vec4u(1u, 2u, 3u, 4u)")).unwrap();
+    let error = refused(&long("vec4u(r[1], 2u, 3u, 4u)"));
+    assert!(error.contains("words and symbols, more than 150000"), "{error}");
+}

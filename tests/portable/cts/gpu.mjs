@@ -131,7 +131,7 @@ class GPUShaderModule {
   constructor(device, { code }) {
     this.code = code;
     // A text of the language that kernels lack by design.
-    if (/@\s*(vertex|fragment)|\btexture_|\btexture[A-Z]|\bsampler/.test(code)) state.outside ??= 'a graphics shader';
+    if (/@(\s|\/\*.*?\*\/)*(vertex|fragment)|\btexture_|\btexture[A-Z]|\bsampler/.test(code)) state.outside ??= 'a graphics shader';
     this.error = request({ op: 'module', code }).error;
     if (this.error) device.report('validation', this.error);
   }

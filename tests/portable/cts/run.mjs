@@ -1,4 +1,5 @@
-// Usage: run.mjs FOLDER SERVER DEVICE [--query PREFIX]… [--sample COUNT] [--seed TEXT] [--shards COUNT] [--limit SECONDS] [--out FILE]
+// Usage: run.mjs FOLDER SERVER DEVICE [--query PREFIX]… [--sample COUNT] [--seed TEXT] [--shards COUNT] [--limit SECONDS]
+//   [--seconds COUNT] [--passed FILE]… [--out FILE]
 //
 // Runs test cases of the suite in FOLDER (gather.sh) on a device, by default those of `shader,execution` that compute and use no
 // textures, and on the device `text` those of `shader,validation`. Prints a table and the failures by test; FILE gets a line of JSON
@@ -22,11 +23,14 @@ const { values: options, positionals } = parseArgs({
     seed: { type: 'string', default: '' },
     shards: { type: 'string', default: '1' },
     limit: { type: 'string', default: '300' },
+    seconds: { type: 'string' },
+    passed: { type: 'string', multiple: true, default: [] },
     out: { type: 'string' },
   },
 });
 const [folder, server, device] = positionals;
 const limit = 1000 * Number(options.limit);
+const stopAt = options.seconds ? Date.now() + 1000 * Number(options.seconds) : Infinity;
 
 /** Lines `QUERY: TEXT` of a file, without comments. A query may have a device in front: `vulkan webgpu:…`. */
 function entries(name) {
@@ -59,11 +63,22 @@ async function select() {
   return wanted.filter(query => !isOutside(query));
 }
 
+const hash = query => createHash('sha256').update(`${options.seed} ${query}`).digest('hex');
+const shuffled = queries => queries.map(query => [hash(query), query]).sort().map(([, query]) => query);
+
 /** `count` of the cases, chosen by the seed alone: they stay the same where the suite gets others. */
 function sampled(queries, count) {
-  const hash = query => createHash('sha256').update(`${options.seed} ${query}`).digest('hex');
-  const chosen = new Set(queries.map(query => [hash(query), query]).sort().slice(0, count).map(([, query]) => query));
+  const chosen = new Set(shuffled(queries).slice(0, count));
   return queries.filter(query => chosen.has(query));
+}
+
+/** In an order by the seed, as the time may end before the cases do; those that have passed in earlier runs are last. */
+function mostUrgentFirst(queries) {
+  const lines = options.passed.flatMap(file => fs.readFileSync(file, 'utf8').split('\n').filter(Boolean));
+  const results = lines.map(line => JSON.parse(line)).filter(result => result.device === device);
+  const passed = new Set(results.filter(result => ['pass', 'skip', 'outside'].includes(result.status)).map(({ query }) => query));
+  const all = shuffled(queries);
+  return [...all.filter(query => !passed.has(query)), ...all.filter(query => passed.has(query))];
 }
 
 /** Runs one process on a list of cases; the result is those that it left, if it ended early. */
@@ -81,6 +96,13 @@ function runShard(list, number, record) {
   };
   const left = new Set(list);
   let [current, isDone, said, timer] = [null, false, [], null];
+  const out = setTimeout(
+    () => {
+      [current, isDone] = [null, true];
+      end();
+    },
+    Math.min(stopAt - Date.now(), 2 ** 31 - 1),
+  );
   const finish = (query, result) => {
     clearTimeout(timer);
     left.delete(query);
@@ -101,6 +123,7 @@ function runShard(list, number, record) {
   });
   return new Promise(resolve => {
     child.on('close', (code, signal) => {
+      clearTimeout(out);
       const ended = `the process ended (${code ?? signal}): ${said.slice(-10).join('\n')}`;
       if (current) finish(current, { status: 'fail', ms: 0, log: ended });
       else if (!isDone && left.size === list.length) {
@@ -114,13 +137,14 @@ function runShard(list, number, record) {
 
 /** Runs a share of the cases to its end, in as many processes as it takes. */
 async function runShare(list, number, record) {
-  while (list.length) list = await runShard(list, number, record);
+  while (list.length && Date.now() < stopAt) list = await runShard(list, number, record);
 }
 
 const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'cts-'));
 process.on('exit', () => fs.rmSync(scratch, { recursive: true, force: true }));
 let queries = await select();
 if (options.sample) queries = sampled(queries, Number(options.sample));
+if (options.seconds) queries = mostUrgentFirst(queries);
 if (options.out) fs.writeFileSync(options.out, '');
 const counts = { pass: 0, fail: 0, expected: 0, skip: 0, outside: 0 };
 const failures = new Map();
@@ -145,13 +169,15 @@ for (const [test, all] of [...failures].sort()) {
   for (const { query, log } of all.slice(0, 3)) console.log(`  ${query}\n    ${log.slice(0, 500).replaceAll('\n', '\n    ')}`);
 }
 // An entry that nothing needs hides what breaks later.
-const isWhole = !options.sample && !options.query;
+const ran = Object.values(counts).reduce((sum, count) => sum + count, 0);
+const isWhole = !options.sample && !options.query && ran === queries.length;
 const needless = isWhole ? expected.filter(entry => !entry.used) : [];
 for (const { query } of needless) console.log(`expected.txt: nothing below ${query} fails; remove it`);
 const rated = counts.pass + counts.fail + counts.expected;
 console.log('\n| device | cases | passed | failed | expected failures | skipped by the suite | outside of the scope |');
 console.log('| --- | --- | --- | --- | --- | --- | --- |');
-const row = [device, queries.length, counts.pass, counts.fail, counts.expected, counts.skip, counts.outside];
+const row = [device, ran, counts.pass, counts.fail, counts.expected, counts.skip, counts.outside];
 console.log(`| ${row.join(' | ')} |`);
+if (ran < queries.length) console.log(`${queries.length - ran} cases were left when the time was over`);
 console.log(`passed: ${((100 * counts.pass) / Math.max(rated, 1)).toFixed(2)}% of ${rated}`);
 process.exit(counts.fail || needless.length ? 1 : 0);

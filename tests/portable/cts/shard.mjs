@@ -39,14 +39,18 @@ async function run(leaf, query) {
   say({ end: query, status, ms, log: [...texts, ...uncaptured].join('\n').slice(0, 6000) });
 }
 
-const wanted = new Set(fs.readFileSync(list, 'utf8').split('\n').filter(Boolean));
-const files = new Set([...wanted].map(query => query.split(':').slice(0, 2).join(':')));
-for (const file of files) {
-  for (const leaf of await suite.cases(file)) {
-    const query = leaf.query.toString();
-    if (wanted.delete(query)) await run(leaf, query);
-  }
+/** By file: its cases, by query. Each file is loaded once, whatever the order of the list is. */
+const files = new Map();
+async function casesOf(file) {
+  const cases = async () => new Map((await suite.cases(file)).map(leaf => [leaf.query.toString(), leaf]));
+  if (!files.has(file)) files.set(file, await cases());
+  return files.get(file);
 }
-for (const query of wanted) say({ end: query, status: 'fail', ms: 0, log: 'the suite has no such test case' });
+
+for (const query of fs.readFileSync(list, 'utf8').split('\n').filter(Boolean)) {
+  const leaf = (await casesOf(query.split(':').slice(0, 2).join(':'))).get(query);
+  if (leaf) await run(leaf, query);
+  else say({ end: query, status: 'fail', ms: 0, log: 'the suite has no such test case' });
+}
 say({ done: true });
 process.exit(0);

@@ -120,3 +120,18 @@ fn pad_through_memory(@builtin(local_invocation_index) i: u32) {
         pad_store(&pad_through_memory_y, 3);
     }
 }
+
+//# align_inside: §structure-member-layout, an @align holds for the structures and arrays around it, too
+//= write u32: 9*160 -> 1 9*15 2 9*31 3 9*15 4 9*31 5 9*63
+struct AlignInner { @align(64) x: u32 }
+alias AlignPair = array<AlignInner, 2>;
+struct AlignOuter { a: u32, b: AlignInner, c: AlignPair, d: u32 }
+@group(0) @binding(0) var<storage, read_write> align_inside_y: array<AlignOuter>;
+@compute @workgroup_size(1)
+fn align_inside() {
+    align_inside_y[0].a = 1;
+    align_inside_y[0].b.x = 2;
+    align_inside_y[0].c[1].x = 3;
+    align_inside_y[0].d = 4;
+    align_inside_y[1].b.x = 5;
+}

@@ -82,7 +82,7 @@ fn is_large_shift(rest: &str, is_constant: impl FnOnce(&str) -> bool) -> bool {
 
 /// The text with the values of constant expressions that naga does not evaluate; `None` if there are none. Lines stay the
 /// same.
-pub(super) fn evaluated(code: &str) -> Option<String> {
+pub(crate) fn evaluated(code: &str) -> Option<String> {
     let tokens: Vec<_> = tokens(code).collect();
     let has_doubles = code.contains("lf") || code.contains("f64");
     let mut scan = Scan { scopes: Scopes::of(&tokens), tokens: &tokens, has_doubles, edits: Vec::new() };

@@ -25,7 +25,7 @@ pub(super) fn misplaced(tokens: &[Token<'_>]) -> Vec<Violation> {
 }
 
 /// The token behind a list of attributes.
-fn attributes(tokens: &[Token<'_>], mut at: usize) -> usize {
+pub(super) fn attributes(tokens: &[Token<'_>], mut at: usize) -> usize {
     while text(tokens, at) == "@" {
         at += 2;
         if text(tokens, at) == "(" {

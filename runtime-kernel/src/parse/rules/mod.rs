@@ -1,9 +1,11 @@
 //! Rules of WGSL that naga does not check. Those about the grammar look at the text as its author wrote it.
 
 mod atomics;
+mod attribute_places;
 mod behaviors;
 mod constant_arguments;
 mod diagnostic_attributes;
+mod large_literals;
 mod parentheses;
 mod pointer_types;
 mod subgroups;
@@ -37,13 +39,23 @@ impl Violation {
 pub(crate) fn check_text(tokens: &[Token<'_>], code: &str, path: &str) -> Result<()> {
     let mut found = parentheses::missing(tokens);
     found.extend(diagnostic_attributes::misplaced(tokens));
+    found.extend(attribute_places::misplaced(tokens));
+    found.extend(large_literals::beyond_i32(tokens));
     found.extend(subgroups::not_enabled(tokens));
     found.extend(pointer_types::invalid(tokens));
+    // Elsewhere, naga refuses it.
+    found.extend(code.match_indices('\0').take(1).map(|(at, _)| null(at)));
     if found.is_empty() {
         return Ok(());
     }
     let messages = found.iter().take(MAX_ERRORS).map(|violation| violation.message(code, path));
     Err(failed(messages.collect::<Vec<_>>().join("\n")))
+}
+
+/// A null character in a comment (§blankspace-and-line-breaks).
+fn null(at: usize) -> Violation {
+    let at = u32::try_from(at).unwrap_or(u32::MAX);
+    Violation { place: Span::new(at, at), text: "the text has a null character".to_owned() }
 }
 
 /// The messages for a module that naga has made of a text.

@@ -29,6 +29,9 @@ pub(super) fn invalid(tokens: &[Token<'_>]) -> Vec<Violation> {
                 "is to an atomic that cannot be written; use `read_write`"
             }
             "workgroup" => return None,
+            "function" | "private" | "uniform" if words(to).any(|word| word == "atomic") => {
+                "is to an atomic; only tensors and work-group memory have atomics"
+            }
             _ if words(to).any(|word| overrides.contains(word)) => {
                 "is to an array whose size depends on an override; only work-group memory has such arrays"
             }
@@ -87,6 +90,7 @@ mod tests {
             "alias T = ptr<storage, u32, write,>;",
             "fn f(a: ptr<storage, array<atomic<u32>, 4>, read>) {}",
             "fn f(a: ptr<storage, atomic<i32>>) {}",
+            "alias T = ptr<private, array<atomic<i32>, 2>>;",
             "fn f(a: ptr<private, array<u32, size>>) {}",
             "fn f(a: ptr<function, array<array<u32, 2>, size>>) {}",
         ] {
