@@ -64,7 +64,7 @@ impl Generator {
         if nests && context.loops < 2 && !self.item.is_empty() && self.random.once_in(8) {
             return self.known_loop(inner, block);
         }
-        match self.random.below(24) {
+        match self.random.below(27) {
             0..=2 => self.declare(context, block),
             3..=6 => self.assign(context, block),
             7 | 8 if nests => self.branch(inner, block),
@@ -82,6 +82,9 @@ impl Generator {
                 block.push(Statement(Vec::new()).block("", inside));
             }
             23 => self.pointer(context, block),
+            24 => self.store_whole(context, block),
+            25 if !self.without.constant_lets => self.constant_let(block),
+            26 if !self.without.constant_functions => self.constant_call(block),
             _ => self.assign(context, block),
         }
     }
@@ -93,10 +96,9 @@ impl Generator {
         let value = self.expression(&ty, constraints);
         let value = self.bounded(value);
         let name = self.name();
-        let constant = value.constant;
         match self.random.below(4) {
             0 | 1 => {
-                block.push(Statement::new(&format!("let {name} = @;"), vec![value]));
+                let constant = self.bind(&name, value, block);
                 self.scope.push(Variable { constant, ..Variable::value(&name, ty, uniform) });
             }
             kind => {
@@ -378,6 +380,7 @@ impl Generator {
             body.push(Statement::new("workgroupBarrier();", Vec::new()));
             self.shared_uses = modes;
         }
+        let declared: Vec<_> = self.scope[kept.0..].iter().map(|variable| variable.name.clone()).collect();
         // Variables of the body are visible in `continuing`, unless a `continue` bypasses their declaration.
         if continues {
             self.close(kept);
@@ -385,8 +388,11 @@ impl Generator {
         let inside =
             Context { breaks: false, continues: false, returns: false, barriers: false, depth: 0, ..inside };
         let opened = self.open();
-        let mut continuing = self.statements(inside, 2);
-        let bound = self.bound(uniform);
+        let (mut continuing, bound) = if !declared.is_empty() && self.random.once_in(2) {
+            self.shadowing(&declared, inside)
+        } else {
+            (self.statements(inside, 2), self.bound(uniform))
+        };
         self.close(opened);
         continuing.push(Statement::new(&format!("{name} += 1u;"), Vec::new()));
         if !ends_first {
@@ -525,16 +531,16 @@ impl Generator {
             return;
         }
         if self.random.once_in(5)
-            && let Some(cell) = self.uniform_cell.clone()
+            && let Some((cell, ty)) = self.uniform_cell.clone()
         {
             let constraints = self.random_constraints(true);
-            let value = self.runtime_expression(&U32, constraints);
+            let value = self.runtime_expression(&ty, constraints);
             let lane = self.lane.clone();
             let store = Statement::new(&format!("{cell} = @;"), vec![value]);
             block.push(Statement::new(&format!("if {lane} == 0u "), Vec::new()).block("", vec![store]));
             let name = self.name();
             block.push(Statement::new(&format!("let {name} = workgroupUniformLoad(&{cell});"), Vec::new()));
-            self.scope.push(Variable::value(&name, U32, true));
+            self.scope.push(Variable::value(&name, ty, true));
         } else {
             let both = self.random.once_in(3);
             let text = if both { "workgroupBarrier(); storageBarrier();" } else { "workgroupBarrier();" };
