@@ -21,7 +21,7 @@ Runs random portable kernels on the devices of this machine, and compares them w
                                run stored cases
 Devices are device strings; load options follow after slashes: host/variants=2. `transforms` is no device: it interprets
 the modules that the lowering prints.
-Features are zeros, element-pointers, aliases, constant-lets, constant-functions; kernels are made without the last three.
+Features are zeros, element-pointers, constant-functions; kernels are made without the last.
 ";
 
 fn main() -> ExitCode {

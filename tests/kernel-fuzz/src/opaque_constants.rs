@@ -1,8 +1,9 @@
-//! A lowering that hides constants from the driver's compiler: a kernel that is wrong only with visible constants
-//! shows a defect of that compiler.
+//! A lowering that hides constants, and where loops end, from the driver's compiler: a kernel that is wrong only with both
+//! in sight shows a defect of that compiler.
 //!
 //! In the entry points of the SPIR-V, each 32-bit constant in a computation is replaced by its sum with
-//! `NumWorkgroups.x >> 31`, which is zero.
+//! `NumWorkgroups.x >> 31`, which is zero. Each loop also ends at its head if that is not zero. So a value that the loop
+//! computes, and that is used after it, has two origins, and the compiler must keep it for each work-item that leaves.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ const HEADER: usize = 5;
 const BOUND: usize = 3;
 
 const ENTRY_POINT: u32 = 15;
+const TYPE_BOOL: u32 = 20;
 const TYPE_INT: u32 = 21;
 const TYPE_VECTOR: u32 = 23;
 const TYPE_POINTER: u32 = 32;
@@ -43,8 +45,12 @@ const STORE: u32 = 62;
 const DECORATE: u32 = 71;
 const COMPOSITE_EXTRACT: u32 = 81;
 const ADD: u32 = 128;
+const NOT_EQUAL: u32 = 171;
 const SHIFT_RIGHT: u32 = 194;
+const LOOP_MERGE: u32 = 246;
 const LABEL: u32 = 248;
+const BRANCH: u32 = 249;
+const BRANCH_CONDITIONAL: u32 = 250;
 /// From `OpSNegate` to `OpNot`: all operands are values.
 const ARITHMETIC: std::ops::RangeInclusive<u32> = 126..=200;
 
@@ -79,7 +85,10 @@ struct Module<'a> {
 
 /// Ids used by the opaque zero.
 struct Ids {
+    boolean: u32,
     unsigned: u32,
+    /// The constant 0.
+    none: u32,
     vector: u32,
     /// The constant 31.
     bits: u32,
@@ -125,11 +134,13 @@ impl Module<'_> {
     }
 
     fn ids(&mut self) -> Ids {
+        let boolean = self.find(TYPE_BOOL, 0, &[]);
         let unsigned = self.find(TYPE_INT, 0, &[32, 0]);
+        let none = self.find(CONSTANT, 1, &[unsigned, 0]);
         let vector = self.find(TYPE_VECTOR, 0, &[unsigned, 3]);
         let pointer = self.find(TYPE_POINTER, 0, &[INPUT, vector]);
         let bits = self.find(CONSTANT, 1, &[unsigned, 31]);
-        Ids { unsigned, vector, bits, groups: self.declare(VARIABLE, 1, &[pointer, INPUT]) }
+        Ids { boolean, unsigned, none, vector, bits, groups: self.declare(VARIABLE, 1, &[pointer, INPUT]) }
     }
 
     /// All 32-bit integer constants, with their types.
@@ -167,17 +178,24 @@ impl Module<'_> {
 
     fn functions(&mut self, ids: &Ids, entries: &HashMap<u32, u32>) {
         let constants = self.constants();
-        // `groups` is set at the start of an entry point; then `opaque` maps each constant to its sum.
-        let (mut groups, mut opaque) = (None, HashMap::new());
+        // `groups` is set at the start of an entry point; then `opaque` maps each constant to its sum, and `never` is false.
+        let (mut groups, mut opaque, mut never) = (None, HashMap::new(), None);
+        let mut merge = None;
         for (code, operands) in instructions(self.old).skip_while(|(code, _)| *code != FUNCTION) {
             let mut operands = operands.to_vec();
             match code {
                 FUNCTION => groups = entries.get(&operands[1]),
-                FUNCTION_END => opaque.clear(),
+                FUNCTION_END => {
+                    opaque.clear();
+                    never = None;
+                }
                 VARIABLE | LABEL => {}
+                LOOP_MERGE => merge = Some(operands[0]),
                 _ => {
                     if let Some(groups) = groups.take() {
-                        opaque = self.sums(ids, *groups, &constants);
+                        let zero = self.opaque_zero(ids, *groups);
+                        opaque = self.sums(zero, &constants);
+                        never = Some(self.is_not_zero(ids, zero));
                     }
                 }
             }
@@ -189,16 +207,32 @@ impl Module<'_> {
             for operand in &mut operands[values] {
                 *operand = opaque.get(operand).copied().unwrap_or(*operand);
             }
-            self.append(code, &operands);
+            match (code, merge, never) {
+                (BRANCH, Some(end), Some(never)) => {
+                    self.append(BRANCH_CONDITIONAL, &[never, end, operands[0]]);
+                }
+                _ => self.append(code, &operands),
+            }
+            merge = merge.filter(|_| code == LOOP_MERGE);
         }
     }
 
-    /// Adds the opaque zero to each constant.
-    fn sums(&mut self, ids: &Ids, groups: u32, constants: &[(u32, u32)]) -> HashMap<u32, u32> {
+    fn opaque_zero(&mut self, ids: &Ids, groups: u32) -> u32 {
         let [count, axis, zero] = [self.fresh_id(), self.fresh_id(), self.fresh_id()];
         self.append(LOAD, &[ids.vector, count, groups]);
         self.append(COMPOSITE_EXTRACT, &[ids.unsigned, axis, count, 0]);
         self.append(SHIFT_RIGHT, &[ids.unsigned, zero, axis, ids.bits]);
+        zero
+    }
+
+    fn is_not_zero(&mut self, ids: &Ids, value: u32) -> u32 {
+        let result = self.fresh_id();
+        self.append(NOT_EQUAL, &[ids.boolean, result, value, ids.none]);
+        result
+    }
+
+    /// Adds the opaque zero to each constant.
+    fn sums(&mut self, zero: u32, constants: &[(u32, u32)]) -> HashMap<u32, u32> {
         let sum = |&(constant, of): &(u32, u32)| {
             let sum = self.fresh_id();
             self.append(ADD, &[of, sum, constant, zero]);
@@ -238,5 +272,23 @@ mod tests {
             instructions(words).filter(|(_, operands)| operands.ends_with(&[BUILTIN, NUM_WORKGROUPS])).count()
         };
         assert_eq!((groups(&words), groups(&opaque)), (1, 2));
+    }
+
+    #[test]
+    fn every_loop_may_end_at_its_head() {
+        let text = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+                    @compute @workgroup_size(1)
+                    fn main() { loop { x[0] += 1u; loop { x[1] += 1u; if x[1] > 3u { break; } } if x[0] > 3u { break; } } }";
+        let program = Program::parse(text, "", &Specialisation::default()).unwrap();
+        let words = program.spirv(Checks::Bounded).unwrap();
+        let exits = |words: &[u32]| {
+            let found: Vec<_> = instructions(words).collect();
+            let at_head = found.windows(2).filter(|pair| pair[0].0 == LOOP_MERGE);
+            at_head.map(|pair| pair[1].0 == BRANCH_CONDITIONAL && pair[1].1[1] == pair[0].1[0]).collect::<Vec<_>>()
+        };
+        let loops = exits(&words).len();
+        assert!(loops >= 2, "{loops}");
+        assert_eq!(exits(&words), vec![false; loops]);
+        assert_eq!(exits(&add_opaque_zeros(&words)), vec![true; loops]);
     }
 }

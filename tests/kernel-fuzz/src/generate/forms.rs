@@ -190,14 +190,11 @@ impl Generator {
         ]
     }
 
-    /// A `let`; whether it counts as a constant.
-    pub(super) fn bind(&mut self, name: &str, value: Expression, block: &mut Vec<Statement>) -> bool {
-        let is_mistaken = value.constant && !self.without.constant_lets;
-        let constant = value.constant && !is_mistaken;
+    /// A `let`, which is no constant even if its value is.
+    pub(super) fn bind(name: &str, value: Expression, block: &mut Vec<Statement>) {
         // naga takes such a `let` for a constant.
-        let word = if is_mistaken { spelt("let", "var") } else { "let".to_owned() };
+        let word = if value.constant { spelt("let", "var") } else { "let".to_owned() };
         block.push(Statement::new(&format!("{word} {name} = @;"), vec![value]));
-        constant
     }
 
     /// A `let` with a constant value that no constant could have where it is used.
@@ -207,7 +204,7 @@ impl Generator {
         let value = *self.random.one(&[0, 0, 1, 3, 7, 31, 33, 64, 1000]);
         let value = Expression::new(ty.clone(), &scalar.literal(value), Vec::new());
         let name = self.name();
-        self.bind(&name, value, block);
+        Self::bind(&name, value, block);
         self.scope.push(Variable::value(&name, ty.clone(), false));
         let given = self.literal(scalar);
         let shifts = scalar == Scalar::U32;
@@ -287,7 +284,7 @@ impl Generator {
 
     /// Gives second names to types, and uses them in some places.
     pub(super) fn name_types(&mut self, declarations: &mut Vec<Statement>) {
-        if self.without.aliases || self.types.is_empty() || !self.random.once_in(3) {
+        if self.types.is_empty() || !self.random.once_in(3) {
             return;
         }
         for at in 0..1 + self.random.below(3) {
@@ -337,8 +334,7 @@ mod tests {
 
     #[test]
     fn every_form_is_made_and_interpreted() {
-        let all =
-            Without { aliases: false, constant_lets: false, constant_functions: false, ..Without::default() };
+        let all = Without { constant_functions: false, ..Without::default() };
         let deep = format!("{}{{", "    ".repeat(40));
         let mut forms = vec![
             "alias R",

@@ -491,7 +491,11 @@ impl Generator {
 
     fn is_visible(&self, variable: &Variable) -> bool {
         self.scope.iter().rev().find(|other| other.name == variable.name).is_some_and(|last| {
-            last.text == variable.text && last.ty == variable.ty && last.space == variable.space
+            last.text == variable.text
+                && last.ty == variable.ty
+                && last.space == variable.space
+                && last.writable == variable.writable
+                && last.uniform == variable.uniform
         })
     }
 
@@ -502,6 +506,13 @@ impl Generator {
     fn note_use(&mut self, variable: &Variable) {
         if variable.space == Space::Private {
             self.used.push(variable.root.clone());
+        }
+    }
+
+    /// Makes the variables from this one on unusable; they still hide others of the same names.
+    fn hide(&mut self, from: usize) {
+        for variable in &mut self.scope[from..] {
+            *variable = Variable::value(&variable.name, Type::Nothing, false);
         }
     }
 
@@ -543,6 +554,25 @@ impl Generator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fuzz::check;
+
+    /// Why a valid kernel has no result that every device must produce.
+    const NO_FAULTS: [&str; 4] = [
+        "two work-items race",
+        "not all work-items reach a barrier",
+        "a float result is not exact",
+        "the kernel takes too many steps",
+    ];
+
+    /// The range has kernels that declared a name again where what followed meant the outer one.
+    #[test]
+    fn kernels_are_valid() {
+        for seed in 7_000_000_250..7_000_000_450 {
+            let case = kernel(seed, Without::default()).case();
+            let fault = check(&case).err().filter(|reason| !NO_FAULTS.contains(&reason.as_str()));
+            assert_eq!(fault, None, "{seed}: {case}");
+        }
+    }
 
     /// Without the nesting limit, these two seeds overflow the stack of a thread.
     #[test]

@@ -83,7 +83,7 @@ impl Generator {
             }
             23 => self.pointer(context, block),
             24 => self.store_whole(context, block),
-            25 if !self.without.constant_lets => self.constant_let(block),
+            25 => self.constant_let(block),
             26 if !self.without.constant_functions => self.constant_call(block),
             _ => self.assign(context, block),
         }
@@ -98,8 +98,8 @@ impl Generator {
         let name = self.name();
         match self.random.below(4) {
             0 | 1 => {
-                let constant = self.bind(&name, value, block);
-                self.scope.push(Variable { constant, ..Variable::value(&name, ty, uniform) });
+                Self::bind(&name, value, block);
+                self.scope.push(Variable::value(&name, ty, uniform));
             }
             kind => {
                 let statement = if kind == 2 && self.random.once_in(2) {
@@ -305,6 +305,8 @@ impl Generator {
         let (name, suffix, word) = (self.name(), scalar.suffix(), scalar.name());
         let first = self.expression(&ty, constraints);
         block.push(Statement::new(&format!("var {name}: {} = @;", of_sum.name()), vec![first]));
+        let variable = Variable::value(&name, ty, false);
+        self.scope.push(Variable { space: Space::Function, writable: true, ..variable });
         let mut bound = self.bound(uniform);
         if self.random.once_in(2) {
             bound = Expression::new(U32, "(@ * 7u)", vec![bound]);
@@ -337,8 +339,6 @@ impl Generator {
         let head = format!("for (var row_ = {start}; row_ < {word}(@); row_++) ");
         let body = vec![Statement::new(&sum, Vec::new())];
         block.push(Statement::new(&head, vec![bound]).block("", body));
-        let variable = Variable::value(&name, ty, false);
-        self.scope.push(Variable { space: Space::Function, writable: true, ..variable });
     }
 
     fn while_loop(&mut self, inner: Context, block: &mut Block) {
@@ -381,26 +381,22 @@ impl Generator {
             self.shared_uses = modes;
         }
         let declared: Vec<_> = self.scope[kept.0..].iter().map(|variable| variable.name.clone()).collect();
-        // Variables of the body are visible in `continuing`, unless a `continue` bypasses their declaration.
+        // Variables of the body are visible in `continuing`, but must not be used if a `continue` bypasses their declaration.
         if continues {
-            self.close(kept);
+            self.hide(kept.0);
         }
         let inside =
             Context { breaks: false, continues: false, returns: false, barriers: false, depth: 0, ..inside };
-        let opened = self.open();
         let (mut continuing, bound) = if !declared.is_empty() && self.random.once_in(2) {
             self.shadowing(&declared, inside)
         } else {
             (self.statements(inside, 2), self.bound(uniform))
         };
-        self.close(opened);
         continuing.push(Statement::new(&format!("{name} += 1u;"), Vec::new()));
         if !ends_first {
             continuing.push(Statement::new(&format!("break if {name} >= @;"), vec![bound]));
         }
-        if !continues {
-            self.close(kept);
-        }
+        self.close(kept);
         self.allow(&name);
         body.push(Statement::new("continuing ", Vec::new()).block("", continuing));
         block.push(Statement::new("loop ", Vec::new()).block("", body));
@@ -424,12 +420,12 @@ impl Generator {
         let way = *self.random.one(&ways);
         let condition = self.condition(context, context.barriers);
         let mut inside = Vec::new();
+        let kept = self.open();
         if self.random.once_in(2) {
-            let kept = self.open();
             self.assign(Context { uniform: false, barriers: false, ..context }, &mut inside);
-            self.close(kept);
         }
         inside.push(if way == "return" { self.return_() } else { Statement::new(way, Vec::new()) });
+        self.close(kept);
         block.push(Statement::new("if @ ", vec![condition]).block("", inside));
     }
 

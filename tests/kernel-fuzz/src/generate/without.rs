@@ -2,16 +2,11 @@
 
 /// Features that kernels must not use, while they are known to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "one for each feature")]
 pub struct Without {
     /// Zero-initialised work-group memory: each work-item clears its element first.
     pub zeros: bool,
     /// Pointers to elements as arguments.
     pub element_pointers: bool,
-    /// Second names of types.
-    pub aliases: bool,
-    /// A `let` with a constant value is no constant: it may index out of range, and divide by zero.
-    pub constant_lets: bool,
     /// Constants made by built-in functions, which have the value of the same expression at run time.
     pub constant_functions: bool,
 }
@@ -22,8 +17,6 @@ impl Default for Without {
         Self {
             zeros: false,
             element_pointers: false,
-            aliases: true,
-            constant_lets: true,
             constant_functions: true,
         }
     }
@@ -38,8 +31,6 @@ impl Without {
         let mut features = [
             ("zeros", &mut self.zeros),
             ("element-pointers", &mut self.element_pointers),
-            ("aliases", &mut self.aliases),
-            ("constant-lets", &mut self.constant_lets),
             ("constant-functions", &mut self.constant_functions),
         ];
         for name in names.split(',') {
