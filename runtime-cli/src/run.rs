@@ -43,18 +43,20 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let spec = Spec::load(&arguments.spec, &arguments.overrides.overrides()?)?;
     let saves = check_saves(&spec, &arguments.saves)?;
     let runtime = registry::runtime();
-    let mut job = Job::new(spec);
-    let device = open(&runtime, &job.spec, arguments)?;
-    let validates = !arguments.no_validate && job.spec.settings.validates();
+    #[allow(unsafe_code, reason = "runs the code that a spec names")]
+    // SAFETY: the user of the command vouches for the code that a spec names (docs/spec.md).
+    let mut job = unsafe { Job::new(spec) };
+    let device = open(&runtime, job.spec(), arguments)?;
+    let validates = !arguments.no_validate && job.spec().settings.validates();
     if validates {
         job.find_expected(&runtime);
     }
-    let (name, id) = (job.spec.name.clone(), device.device_id().to_string());
+    let (name, id) = (job.spec().name.clone(), device.device_id().to_string());
     let (row, context) =
         (format!("{name} on {id}"), CrashContext::enter(format!("while \"{name}\" ran on {id}")));
     let bound = match &job.expected {
         Err(error) if validates => Err(error.clone()),
-        _ => BoundKernel::new(&*device, &job, &job.spec.kernel),
+        _ => BoundKernel::new(&*device, &job),
     };
     let outcome = match &bound {
         Ok(bound) => execute(&*device, bound, &job, validates),
@@ -92,7 +94,7 @@ fn finish(
             for (index, path) in saves {
                 save(&outputs, index, &path)?;
             }
-            output::print(&format!("{row}: {}{why}\n", describe(&job.spec, &validation)))?;
+            output::print(&format!("{row}: {}{why}\n", describe(job.spec(), &validation)))?;
             Ok(if validation.is_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
         Err(error) => {
@@ -162,7 +164,7 @@ fn execute(
     job: &Job,
     validates: bool,
 ) -> Result<(Validation, Vec<(usize, HostArray)>)> {
-    let spec = &job.spec;
+    let spec = job.spec();
     let mut evaluation = Evaluation::new(&bound.kernel, bound.config(spec)?, bound.evaluation_args(spec));
     // Without a reference, that is the reason to report, also if validation is off.
     evaluation.validate = validates || spec.reference.is_none();

@@ -183,7 +183,7 @@ pub(crate) fn load(
     let operation = format!("while \"{}\" was loaded on {}", job.spec.name, device.name);
     enter(Phase::Compile, &operation);
     let _context = CrashContext::enter(operation);
-    BoundKernel::new(&**opened, job, &job.spec.kernel)
+    BoundKernel::new(&**opened, job)
 }
 
 /// Checks and times a loaded kernel; in turns with others if there is a `turn`.

@@ -11,9 +11,11 @@
 //! # fn main() -> runtime_core::Result<()> {
 //! let runtime = Runtime::builder().with_lowering(runtime_kernel::wgsl()).build();
 //! let mut device = DeviceUnderTest::open(&runtime, "host:0", &Options::new());
-//! let mut job = Job::new(Spec::load("kernels/saxpy.toml".as_ref(), &Overrides::default())?);
+//! let spec = Spec::load("kernels/saxpy.toml".as_ref(), &Overrides::default())?;
+//! // SAFETY: the kernel and its reference are what the spec says.
+//! let mut job = unsafe { Job::new(spec) };
 //! job.find_expected(&runtime);
-//! let settings = Settings { repeat: Some(30), ..job.spec.settings.clone() };
+//! let settings = Settings { repeat: Some(30), ..job.spec().settings.clone() };
 //! let row = evaluate(&job, &mut device, &settings).row;
 //! match &row.measurement {
 //!     Some(measurement) => println!("{}: {} ns", row.kernel.name, measurement.statistics.median_ns),

@@ -146,13 +146,11 @@ const REVIEWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "The harness executes what a spec names: its user is responsible (docs/spec.md). Its functions are not unsafe yet.",
+        "Specs and candidates are data: what runs them in this process is unsafe, and tuners and pools run them in others.",
         &[
             "harness/candidate.rs options",
             "harness/candidate.rs spec",
             "harness/chain/request.rs specs",
-            "harness/job/bound_kernel.rs new",
-            "harness/job/module_source.rs module_source",
             "harness/spec/mod.rs kernel",
             "harness/spec/mod.rs load",
             "harness/spec/mod.rs load_sweep",

@@ -17,8 +17,8 @@ impl Evaluator<'_> {
         let pairs = jobs.iter().flat_map(|job| (0..names.len()).map(move |device| (job, device)));
         let pairs: Vec<(Contender<'_>, Option<&Row>)> = pairs
             .map(|(job, device)| {
-                let settings = self.arguments.settings.settings().or(&job.spec.settings);
-                let known = self.resumed.row(&job.spec, &settings, &names[device]);
+                let settings = self.arguments.settings.settings().or(&job.spec().settings);
+                let known = self.resumed.row(job.spec(), &settings, &names[device]);
                 (Contender { job, device, settings }, known)
             })
             .collect();

@@ -62,7 +62,11 @@ impl Chain {
     /// tensors that differ in type or number of elements.
     ///
     /// The data of the kernels is not prepared yet; see [`Chain::prepare`].
-    pub fn new(specs: Vec<Spec>, wanted: &[LinkRequest]) -> Result<Self> {
+    ///
+    /// # Safety
+    /// That of [`Job::new`](crate::Job::new), for each spec.
+    #[allow(unsafe_code, reason = "chains run the code that their specs name")]
+    pub unsafe fn new(specs: Vec<Spec>, wanted: &[LinkRequest]) -> Result<Self> {
         if specs.is_empty() {
             return Err(Error::invalid("a chain needs at least one spec"));
         }
@@ -169,7 +173,7 @@ impl Chain {
             Ok(inputs) if inputs.len() != job.spec.args.len() => {
                 Err(Error::invalid("a chain is prepared before it is bound"))
             }
-            _ => BoundKernel::new(device, job, &job.spec.kernel),
+            _ => BoundKernel::new(device, job),
         };
         let mut kernels = self.jobs.iter().map(bind).collect::<Result<Vec<_>>>()?;
         for &(to, _) in &self.links {

@@ -23,11 +23,16 @@ pub struct BoundKernel {
 }
 
 impl BoundKernel {
-    /// Loads `code`, allocates the tensors and writes their initial data.
+    /// Loads the kernel of a job, allocates its tensors and writes their initial data.
     ///
     /// # Errors
     /// The error in the initial data; those of loading, allocating and writing.
-    pub fn new(device: &dyn CommonRuntime, job: &Job, code: &KernelSource) -> Result<Self> {
+    pub fn new(device: &dyn CommonRuntime, job: &Job) -> Result<Self> {
+        Self::of_code(device, job, &job.spec.kernel)
+    }
+
+    /// The same with the code of the kernel or of its reference.
+    pub(super) fn of_code(device: &dyn CommonRuntime, job: &Job, code: &KernelSource) -> Result<Self> {
         let inputs = job.inputs.as_ref().map_err(Clone::clone)?;
         let specialise = &job.spec.specialise;
         let (kernel, package) = match code.is_package() {

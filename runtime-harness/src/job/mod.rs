@@ -11,14 +11,13 @@ use crate::crash_context::CrashContext;
 use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Spec, TensorSpec};
 pub use bound_kernel::BoundKernel;
 pub(crate) use bound_kernel::{config, value};
-pub use module_source::module_source;
+pub(crate) use module_source::module_source;
 pub use packaged::{PackageChoice, PassedOver, fits};
 
 /// A spec with its initial data, prepared once for all devices and the reference.
 #[derive(Debug)]
 pub struct Job {
-    /// The spec.
-    pub spec: Spec,
+    pub(crate) spec: Spec,
     /// Per argument, the row-major elements of a tensor that is read; or the error in them.
     pub inputs: Result<Vec<Option<HostArray>>>,
     /// Per written argument, its index and its expected content; or why that is unknown.
@@ -27,8 +26,14 @@ pub struct Job {
 
 impl Job {
     /// Prepares the initial data of a spec.
+    ///
+    /// # Safety
+    /// What the spec names is trusted as in [`ModuleSource::native_file`](runtime_core::ModuleSource::native_file): code that is
+    /// native or declared `unchecked`, that of its reference included, has the interface that the spec gives and keeps to its
+    /// arguments.
     #[must_use]
-    pub fn new(spec: Spec) -> Self {
+    #[allow(unsafe_code, reason = "jobs run the code that their specs name")]
+    pub unsafe fn new(spec: Spec) -> Self {
         let mut job = Self::without_data(spec);
         job.prepare_data();
         job
@@ -37,6 +42,12 @@ impl Job {
     /// A job whose data is still to be prepared: it may be large.
     pub(crate) const fn without_data(spec: Spec) -> Self {
         Self { spec, inputs: Ok(Vec::new()), expected: Ok(Vec::new()) }
+    }
+
+    /// The spec.
+    #[must_use]
+    pub const fn spec(&self) -> &Spec {
+        &self.spec
     }
 
     /// What runs, as reported if it crashes.
@@ -93,7 +104,7 @@ impl Job {
         self.check_bytes()?;
         let _context = CrashContext::enter(format!("while the reference of \"{}\" ran", self.spec.name));
         let host = runtime.open("host:0")?;
-        let bound = BoundKernel::new(&*host, self, code)?;
+        let bound = BoundKernel::of_code(&*host, self, code)?;
         let queue = host.queue()?;
         queue.call(&bound.kernel, Geometry::single(), &bound.args(&self.spec))?;
         bound.outputs(&self.spec)

@@ -4,11 +4,11 @@ use runtime_core::{CodeFormat, DType, Error, ModuleSource, OptionValue, Result};
 
 use crate::spec::{KernelSource, Specialise};
 
-/// The code of a spec with its options, specialised to the constants and element type.
+/// The code of a job with its options, specialised to the constants and element type.
 ///
 /// # Errors
 /// `Unsupported` for constants of code that has none.
-pub fn module_source(code: &KernelSource, specialise: &Specialise) -> Result<ModuleSource> {
+pub(crate) fn module_source(code: &KernelSource, specialise: &Specialise) -> Result<ModuleSource> {
     let portable = code.format == CodeFormat::WGSL;
     let mut source = if portable { ModuleSource::wgsl_file(&code.path) } else { native(code) };
     for (key, value) in code.options.iter().filter(|(key, _)| !(portable && *key == "unchecked")) {
@@ -48,15 +48,15 @@ fn with_macros(mut source: ModuleSource, specialise: &Specialise) -> Result<Modu
     }
 }
 
-#[allow(unsafe_code, reason = "loads portable code that the spec declares trusted")]
+#[allow(unsafe_code, reason = "loads portable code that whoever made the job has vouched for")]
 fn unchecked(source: ModuleSource) -> ModuleSource {
-    // SAFETY: the user who runs a spec with this option is responsible for its kernel, as docs/spec.md states.
+    // SAFETY: whoever made the job has vouched for its code.
     unsafe { source.unchecked() }
 }
 
 #[allow(unsafe_code, reason = "the one place where native code is trusted")]
 fn native(code: &KernelSource) -> ModuleSource {
-    // SAFETY: the user who runs a spec is responsible for its kernel and argument list, as docs/spec.md states.
+    // SAFETY: whoever made the job has vouched for its code and argument list.
     unsafe { ModuleSource::native_file(code.format.clone(), &code.path) }
 }
 

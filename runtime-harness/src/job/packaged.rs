@@ -74,7 +74,7 @@ pub(super) fn load(
     let package = Package::open(&code.path)?;
     let file = &find(package.kernels(), code)?.name;
     #[allow(unsafe_code, reason = "loads the code of a package, as the user asked for")]
-    // SAFETY: the user who runs a spec is responsible for its kernel and argument list, as docs/spec.md states.
+    // SAFETY: whoever made the job has vouched for its code and argument list.
     let (module, choice) = unsafe { package.load(device, file) }?;
     Ok((module.kernel(&code.entry)?, PackageChoice::new(file, &choice)))
 }

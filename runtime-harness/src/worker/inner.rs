@@ -26,7 +26,11 @@ pub struct WorkerOptions {
 ///
 /// # Errors
 /// `Io` if the streams cannot be used; `Unsupported` if the memory cannot be limited.
-pub fn serve(runtime: impl FnOnce() -> Runtime, options: WorkerOptions) -> Result<()> {
+///
+/// # Safety
+/// That of [`Job::new`](crate::Job::new), for each spec that a request names. The options of its devices are trusted, too.
+#[allow(unsafe_code, reason = "a worker runs the code that its requests name")]
+pub unsafe fn serve(runtime: impl FnOnce() -> Runtime, options: WorkerOptions) -> Result<()> {
     platform::die_with_parent();
     platform::adopt_orphans();
     let io_error = |error: std::io::Error| {

@@ -2,6 +2,7 @@
 
 pub(crate) mod bindings;
 pub(crate) mod by_value;
+mod constants;
 pub(crate) mod continuing_names;
 pub(crate) mod diagnostics;
 pub(crate) mod directives;
@@ -71,21 +72,41 @@ pub(crate) struct Parsed {
 /// # Errors
 /// The diagnostics of all functions of the text as it is.
 pub(crate) fn parse_amended<'a>(code: &'a str, path: &str) -> Result<(Parsed, Cow<'a, str>), Vec<String>> {
-    parse_and_validate(code, path).map(|parsed| (parsed, Cow::Borrowed(code))).or_else(|errors| {
-        let found = amended(code, path, type_aliases::written_out);
-        found.map(|(parsed, text)| (parsed, Cow::Owned(text))).ok_or(errors)
-    })
+    if constants::may_be_wrong(code)
+        && let Some(Ok((parsed, text))) = amended(code, path, constants::evaluated)
+    {
+        return Ok((parsed, Cow::Owned(text)));
+    }
+    let mut errors = match parse_and_validate(code, path) {
+        Ok(parsed) => return Ok((parsed, Cow::Borrowed(code))),
+        Err(errors) => errors,
+    };
+    match amended(code, path, constants::evaluated) {
+        Some(Ok((parsed, text))) => return Ok((parsed, Cow::Owned(text))),
+        // What is wrong beside the constants that naga does not evaluate, or with the rest of these.
+        Some(Err(rest)) if errors.iter().any(|error| error.contains(constants::UNEVALUATED)) => errors = rest,
+        _ => {}
+    }
+    let both = |code: &str| type_aliases::written_out(&constants::evaluated(code)?);
+    let written = amended(code, path, type_aliases::written_out).and_then(Result::ok);
+    if let Some((parsed, text)) = written.or_else(|| amended(code, path, both)?.ok()) {
+        return Ok((parsed, Cow::Owned(text)));
+    }
+    Err(errors)
 }
 
-/// A text after an amendment, if it is valid then, and nested as deep as the stack allows.
-fn amended(code: &str, path: &str, amend: impl Fn(&str) -> Option<String>) -> Option<(Parsed, String)> {
+/// A text after an amendment, if there is any, and it is nested as deep as the stack allows.
+fn amended(
+    code: &str,
+    path: &str,
+    amend: impl Fn(&str) -> Option<String>,
+) -> Option<Result<(Parsed, String), Vec<String>>> {
     let text = amend(code)?;
     let depth = limits::check(code, path).ok()?.0;
     let (new_depth, tokens) = limits::check(&text, path).ok()?;
     expansion_limits::check(&tokens, &text, path).ok()?;
     let fits = matches!((depth, new_depth), (Depth::Deep, _) | (_, Depth::Shallow));
-    let parsed = if fits { parse_and_validate(&text, path).ok()? } else { return None };
-    Some((parsed, text))
+    fits.then(|| parse_and_validate(&text, path).map(|parsed| (parsed, text)))
 }
 
 /// Parses and validates a text.

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::constants::UNEVALUATED;
+
 /// Extensions that portable kernels lack, with what to write instead.
 const EXTENSIONS: [(&str, &str); 3] = [
     (
@@ -35,6 +37,20 @@ const BEGINNINGS: [(&str, &str); 6] = [
     ("expected assignment or increment/decrement", "declare a variable with `var name: type = value;`"),
     ("expected `;`, found \"?\"", "WGSL has no `?:`; write `select(if_false, if_true, condition)`"),
     ("expected statement, found \"\"", "add the missing `}`"),
+];
+
+/// When functions have no value as constants. Names are as naga prints them.
+const VALUELESS: [(&str, &str); 7] = [
+    ("bitcast", "the bits are those of an infinity or of no number, or the sizes differ"),
+    ("ExtractBits", "offset and count must not go beyond the 32 bits of the number"),
+    ("InsertBits", "offset and count must not go beyond the 32 bits of the number"),
+    (
+        "Ldexp",
+        "the exponent must not be above that of the largest number of the type, and the result must be a number of it",
+    ),
+    ("SmoothStep", "the edges must differ"),
+    ("QuantizeToF16", "an `f16` is at most 65504"),
+    ("Pack2x16float", "an `f16` is at most 65504"),
 ];
 
 /// Begins the lines that list the types of an argument.
@@ -73,7 +89,24 @@ fn with_short_lists(text: &str) -> String {
     lines.join("\n")
 }
 
+/// A diagnostic about a function that has no value as a constant.
+fn with_reason(text: &str) -> Option<String> {
+    let rest = text.strip_prefix(UNEVALUATED)?;
+    let name = rest.split(' ').next()?;
+    let reason = VALUELESS.iter().find(|(function, _)| *function == name);
+    let reason =
+        reason.map_or("an argument is out of range, or the result is too large", |(_, reason)| *reason);
+    let mut called = name.to_owned();
+    called[..1].make_ascii_lowercase();
+    let called = if called == "smoothStep" { "smoothstep" } else { &called };
+    let rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
+    Some(format!("`{called}` has no value as a constant here\n{rest}\n  = note: {reason}"))
+}
+
 fn with_own_remedy(text: &str) -> Cow<'_, str> {
+    if let Some(text) = with_reason(text) {
+        return Cow::Owned(text);
+    }
     if let Some((_, remedy)) = BEGINNINGS.iter().find(|(beginning, _)| text.starts_with(beginning)) {
         return Cow::Owned(format!("{text}\n  = note: {remedy}"));
     }
@@ -109,6 +142,40 @@ mod tests {
         let error = error("\nvar<private> a: Shared;\n@compute @workgroup_size(1) fn f() { }");
         assert!(error.contains("a.wgsl:2:17"), "{error}");
         assert!(error.contains("if another file declares `Shared`, join the files"), "{error}");
+    }
+
+    #[test]
+    fn functions_without_a_value_are_named_with_the_reason() {
+        for (expression, name, reason) in [
+            ("extractBits(1u, 30u, 5u)", "extractBits", "beyond the 32 bits"),
+            ("insertBits(1u, 1u, 30u, 5u)", "insertBits", "beyond the 32 bits"),
+            ("bitcast<f32>(0x7f800000u)", "bitcast", "an infinity"),
+            ("ldexp(1f, 129)", "ldexp", "the exponent"),
+            ("smoothstep(1.0, 1.0, 1.0)", "smoothstep", "must differ"),
+            ("quantizeToF16(65520.0)", "quantizeToF16", "65504"),
+            ("pack2x16float(vec2(0.0, 7e4))", "pack2x16float", "65504"),
+            ("reflect(vec2(1e30f), vec2(1e30f))", "reflect", "too large"),
+            ("mix(1.0, extractBits(1u, 33, 0), 0.5)", "extractBits", "beyond the 32 bits"),
+        ] {
+            for code in [
+                format!("const ok = mix(1.0, 2.0, 0.5);\nconst c = {expression};\n"),
+                format!("const ok = modf(1.0).fract;\nfn f() {{ const c = {expression}; }}\n"),
+            ] {
+                let error = error(&(code.clone() + "@compute @workgroup_size(1) fn main() { }"));
+                assert!(error.contains("a.wgsl:2:"), "{code}: {error}");
+                assert!(error.contains(&format!("`{name}` has no value as a constant")), "{code}: {error}");
+                assert!(error.contains(reason) && !error.contains("Not implemented"), "{code}: {error}");
+            }
+        }
+        let error = error("const a = atanh(1.5);\n@compute @workgroup_size(1) fn main() { }");
+        assert!(error.contains("a.wgsl:1:") && error.contains("atanh"), "{error}");
+    }
+
+    #[test]
+    fn other_errors_come_first() {
+        let error =
+            error("const a = mix(1.0, 2.0, 0.5);\nconst b = a / 0;\n@compute @workgroup_size(1) fn f() { }");
+        assert!(error.contains("a.wgsl:2:") && !error.contains("mix"), "{error}");
     }
 
     #[test]

@@ -120,3 +120,69 @@ override LET_ZERO: i32 = 1;
     let_of_override_y[0] = 7 / z;
     let_of_override_y[1] = 1 << u32(z + 32);
 }
+
+//# constant_functions: built-in functions of constants, also of abstract ones
+//= write f32: 0*10 -> 2 1065353216 3 6 -2 255 0.5 1.5 1.5 4
+const CF_A = mix(1.0, 3.0, 0.5);
+const CF_B = bitcast<u32>(1.0f);
+const CF_C = extractBits(0xf0u, 4u, 2u);
+const CF_D = ldexp(1.5, 2);
+const CF_E = determinant(mat2x2(1.0, 2.0, 3.0, 4.0));
+const CF_F = pack4x8unorm(vec4(1.0, 0.0, 0.0, 0.0));
+const CF_G = modf(1.5).fract;
+const CF_LOWEST: f32 = bitcast<f32>(0xff7fffffu);
+@group(0) @binding(0) var<storage, read_write> constant_functions_y: array<f32>;
+@compute @workgroup_size(1) fn constant_functions() {
+    constant_functions_y[0] = CF_A; constant_functions_y[1] = f32(CF_B); constant_functions_y[2] = f32(CF_C);
+    constant_functions_y[3] = CF_D; constant_functions_y[4] = CF_E; constant_functions_y[5] = f32(CF_F);
+    constant_functions_y[6] = CF_G;
+    const c = quantizeToF16(1.5);
+    constant_functions_y[7] = max(CF_LOWEST, c);
+    constant_functions_y[8] = mix(1.0, 2.0, 0.5);
+    const s = frexp(8.0);
+    constant_functions_y[9] = f32(s.exp);
+}
+
+//# constant_size: such constants where only constants may be
+//= write u32: 0*2 -> 3 7
+const CS_SIZE = pack4xU8(vec4u(3, 0, 0, 0));
+alias CsRow = array<u32, CS_SIZE>;
+@group(0) @binding(0) var<storage, read_write> constant_size_y: array<u32>;
+@compute @workgroup_size(insertBits(0u, 1u, 0u, 1u)) fn constant_size() {
+    var row: CsRow;
+    row[2] = 7;
+    for (var i = 0u; i < CS_SIZE; i++) { constant_size_y[0] += 1; constant_size_y[1] += row[i]; }
+    const_assert transpose(mat2x2f(1, 2, 3, 4))[0].y == 3;
+}
+
+//# constant_structures: structures of constants where the kernel runs
+//= write f32: 0*4 -> 0.5 1 0.25 2
+@group(0) @binding(0) var<storage, read_write> constant_structures_y: array<f32>;
+@compute @workgroup_size(1) fn constant_structures() {
+    let m = modf(1.5);
+    constant_structures_y[0] = m.fract;
+    constant_structures_y[1] = m.whole;
+    let v = modf(vec2(2.25, 1));
+    constant_structures_y[2] = v.fract.x;
+    constant_structures_y[3] = v.whole.x;
+}
+
+//# constant_circuit: the other side of a logical operator is not evaluated
+//= write u32: 0*2 -> 1 2
+const CC_ZERO = 0.0f;
+@group(0) @binding(0) var<storage, read_write> constant_circuit_y: array<u32>;
+@compute @workgroup_size(1) fn constant_circuit() {
+    constant_circuit_y[0] = select(1u, 3u, false && 1.0f / CC_ZERO == 0.0f);
+    constant_circuit_y[1] = select(3u, 2u, true || 1 / 0 == 0);
+}
+
+//# constant_atanh: a constant and the same expression of a tensor agree
+//= read f32: -0.99999994
+//= write u32: 0*2 -> 1 1
+@group(0) @binding(0) var<storage, read> constant_atanh_x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> constant_atanh_y: array<u32>;
+@compute @workgroup_size(1) fn constant_atanh() {
+    const c = atanh(-0.99999994f);
+    constant_atanh_y[0] = u32(abs(c + 8.664339) < 1e-3);
+    constant_atanh_y[1] = u32(abs(atanh(constant_atanh_x[0]) - c) < 0.05);
+}

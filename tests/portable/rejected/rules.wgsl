@@ -618,6 +618,30 @@ const low = vec2(1, 4);
     r[0] = extractBits(r[1], 20u, 13u); //!
 }
 
+//# bits_of_an_infinity: a constant is a number, also where its function could run
+//= says bitcast<f32>(0x7f800000u) | has no value
+@group(0) @binding(0) var<storage, read_write> r: array<f32>;
+@compute @workgroup_size(1) fn bits_of_an_infinity() {
+    r[0] = bitcast<f32>(0x7f800000u); //!
+}
+
+//# beyond_halves: §quantizeToF16, of vectors
+//= says quantizeToF16 | has no value
+@group(0) @binding(0) var<storage, read_write> r: array<vec2f>;
+const large = vec2f(1, 65520);
+@compute @workgroup_size(1) fn beyond_halves() {
+    r[0] = quantizeToF16(large); //!
+}
+
+//# constant_bits_beyond: where only a constant may be
+//= says `extractBits` has no value as a constant | beyond the 32 bits
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn constant_bits_beyond() {
+    const a = mix(1.0, 2.0, 0.5);
+    const b = extractBits(u32(a), 30u, 3u); //!
+    r[0] = b;
+}
+
 //# inserted_bits_beyond: §insertBits, too
 //= says offset 33 and count 0 go beyond
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;

@@ -1,12 +1,14 @@
 //! Arguments of built-in functions that are invalid as constants, also where the other arguments are known only when the
 //! kernel runs (§builtin-functions: "it is a shader-creation error if …").
 
+use naga::common::wgsl::TryToWgsl;
 use naga::{
     Arena, Block, Expression, Function, GatherMode, Literal, MathFunction, Module, Span, Statement, TypeInner,
 };
 
 use super::Violation;
 use crate::ir::{Value, blocks, resolved};
+use crate::parse::constants;
 use crate::parse::templates::shortened;
 
 /// More components than a vector has.
@@ -20,7 +22,7 @@ pub(super) fn invalid(module: &Module, code: &str) -> Vec<Violation> {
         let mut has_subgroups = false;
         for (handle, expression) in function.expressions.iter() {
             has_subgroups |= matches!(expression, Expression::SubgroupOperationResult { .. });
-            if let Some(what) = arguments.math(expression) {
+            if let Some(what) = arguments.math(expression).or_else(|| arguments.valueless(expression)) {
                 found.push(violation(code, function.expressions.get_span(handle), &what));
             }
         }
@@ -64,6 +66,33 @@ impl Arguments<'_> {
             }
             _ => None,
         }
+    }
+
+    /// What is wrong with a call whose arguments are all constants, which naga leaves for the time when the kernel runs.
+    fn valueless(&self, expression: &Expression) -> Option<String> {
+        let values = |arguments: &[Option<Value>]| -> Option<Vec<_>> {
+            arguments.iter().flatten().map(|argument| self.constant(*argument)).collect()
+        };
+        let is_valueless = match *expression {
+            Expression::Math { fun, arg, arg1, arg2, arg3 } => {
+                constants::is_valueless(fun.try_to_wgsl()?, &values(&[Some(arg), arg1, arg2, arg3])?)
+            }
+            Expression::As { expr, kind, convert: None } => {
+                constants::is_valueless_cast(kind, &self.constant(expr)?)
+            }
+            _ => false,
+        };
+        is_valueless.then(|| {
+            "this has no value: an argument is out of range, or the result is an infinity or no number"
+                .to_owned()
+        })
+    }
+
+    /// The value of a constant scalar or vector.
+    fn constant(&self, value: Value) -> Option<constants::Value> {
+        let ty = resolved(self.module, self.function, value)?;
+        let (size, scalar) = ty.inner_with(&self.module.types).vector_size_and_scalar()?;
+        constants::Value::of_components(scalar, size, &self.components(value)?)
     }
 
     fn bits(&self, offset: Value, count: Value) -> Option<String> {

@@ -1,18 +1,22 @@
 //! A kernel of `kernels/` on the host device, with its arguments.
 
-#![allow(unsafe_code, reason = "loads without bounds checks where that is asked for")]
+#![allow(unsafe_code, reason = "runs native code")]
 
 use std::sync::Arc;
 
 use runtime_core::{CommonRuntime, HostArray, Queue, Runtime};
-use runtime_harness::job::{BoundKernel, Job, module_source};
+use runtime_harness::job::{BoundKernel, Job};
 use runtime_harness::spec::{ArgumentKind, Spec};
 
 use crate::options::Options;
 
 /// Prepares a spec: its initial data, and its expected outputs from the reference.
-pub(crate) fn job(runtime: &Runtime, spec: Spec) -> Job {
-    let mut job = Job::new(spec);
+pub(crate) fn job(runtime: &Runtime, mut spec: Spec, options: &Options) -> Job {
+    if options.unchecked {
+        spec.kernel.options.push("unchecked", true);
+    }
+    // SAFETY: the kernels of this repository keep to their arguments, which their tests show.
+    let mut job = unsafe { Job::new(spec) };
     job.find_expected(runtime);
     job
 }
@@ -34,27 +38,24 @@ pub(crate) enum RawArg {
 }
 
 impl<'a> HostKernel<'a> {
-    pub(crate) fn new(runtime: &Runtime, job: &'a Job, options: &Options) -> Self {
+    pub(crate) fn new(runtime: &Runtime, job: &'a Job) -> Self {
         let device = runtime.open("host:0").expect("the host opens");
-        let mut bound = BoundKernel::new(&*device, job, &job.spec.kernel)
-            .unwrap_or_else(|error| panic!("{}: {error}", job.spec.name));
-        if options.unchecked {
-            bound.kernel = unchecked(&*device, &job.spec);
-        }
+        let bound =
+            BoundKernel::new(&*device, job).unwrap_or_else(|error| panic!("{}: {error}", job.spec().name));
         let queue = device.queue().expect("a queue opens");
         Self { job, bound, queue, _device: device }
     }
 
     /// Launches and waits on this thread.
     pub(crate) fn call(&self) {
-        let spec = &self.job.spec;
+        let spec = self.job.spec();
         let args = self.bound.args(spec);
         self.queue.call(&self.bound.kernel, spec.config, &args).expect("the kernel runs");
     }
 
     /// Launches, then waits for the event.
     pub(crate) fn launch_and_wait(&self) {
-        let spec = &self.job.spec;
+        let spec = self.job.spec();
         let args = self.bound.args(spec);
         let event = self.queue.launch(&self.bound.kernel, spec.config, &args);
         event.and_then(|event| event.wait()).expect("the kernel runs");
@@ -62,7 +63,7 @@ impl<'a> HostKernel<'a> {
 
     /// The arguments in order, with the memory that the host device uses.
     pub(crate) fn raw(&self) -> Vec<RawArg> {
-        let args = self.job.spec.args.iter().zip(&self.bound.tensors);
+        let args = self.job.spec().args.iter().zip(&self.bound.tensors);
         args.map(|(arg, tensor)| match (&arg.kind, tensor) {
             (ArgumentKind::Scalar(dtype, bits), _) => RawArg::Scalar(*bits, dtype.bytes()),
             (_, Some(tensor)) => {
@@ -76,11 +77,11 @@ impl<'a> HostKernel<'a> {
 
     /// Runs `call` on the initial data, and checks its outputs.
     pub(crate) fn check(&self, whose: &str, call: impl Fn()) {
-        let name = &self.job.spec.name;
+        let name = &self.job.spec().name;
         let expected = self.job.expected.as_ref().unwrap_or_else(|error| panic!("{name}: {error}"));
         self.restore();
         call();
-        let outputs = self.bound.outputs(&self.job.spec).expect("outputs can be read");
+        let outputs = self.bound.outputs(self.job.spec()).expect("outputs can be read");
         for ((index, actual), (_, expected)) in outputs.iter().zip(expected) {
             let found = self.job.tolerance().compare(*index, actual, expected).expect("same dtype and shape");
             assert!(!found.is_failed(), "{whose} {name}: {found:?}");
@@ -97,11 +98,4 @@ impl<'a> HostKernel<'a> {
         };
         self.bound.tensors.iter().zip(inputs).try_for_each(write).expect("tensors can be written");
     }
-}
-
-fn unchecked(device: &dyn CommonRuntime, spec: &Spec) -> runtime_core::Kernel {
-    let source = module_source(&spec.kernel, &spec.specialise).expect("the code is there");
-    // SAFETY: the kernels of this repository keep to their arguments, which their tests show.
-    let source = unsafe { source.unchecked() };
-    device.kernel(&source, &spec.kernel.entry).expect("the kernel loads")
 }

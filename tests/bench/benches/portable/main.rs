@@ -34,7 +34,7 @@ fn main() {
         rows.push(compare(
             &runtime,
             opencl.as_ref(),
-            &host_kernel::job(&runtime, load(&path, &[])),
+            &host_kernel::job(&runtime, load(&path, &[]), &options),
             &options,
         ));
     }
@@ -73,29 +73,29 @@ fn load(path: &std::path::Path, values: &[(&str, i128)]) -> Spec {
 
 /// A kernel on the host and on PoCL.
 fn compare(runtime: &Runtime, opencl: Option<&Pocl>, job: &Job, options: &Options) -> Row {
-    let ours = HostKernel::new(runtime, job, options);
+    let ours = HostKernel::new(runtime, job);
     let other = opencl.map(|opencl| opencl.prepare(&ours, options));
     ours.check("ours", || ours.call());
     if let Some(other) = &other {
         ours.check("PoCL's", || other.call());
     }
     let samples = interleave::take(options, &mut || ours.call(), other.as_ref().map(|other| || other.call()));
-    Row::new(&job.spec.name, &samples, job.spec.cost)
+    Row::new(&job.spec().name, &samples, job.spec().cost)
 }
 
 fn loop_in_c(runtime: &Runtime, options: &Options) -> Row {
-    let job = host_kernel::job(runtime, load(&kernels().join("saxpy.toml"), &[]));
-    let ours = HostKernel::new(runtime, &job, options);
+    let job = host_kernel::job(runtime, load(&kernels().join("saxpy.toml"), &[]), options);
+    let ours = HostKernel::new(runtime, &job);
     let plain = OpenMpLoop::compile();
     ours.check("the loop's", || plain.call(&ours));
     let samples = interleave::take(options, &mut || ours.call(), Some(|| plain.call(&ours)));
-    Row::new("saxpy", &samples, job.spec.cost)
+    Row::new("saxpy", &samples, job.spec().cost)
 }
 
 /// Launches 64 groups that do almost nothing: as a call on this thread, and as a launch with a wait for its event.
 fn small(runtime: &Runtime, opencl: Option<&Pocl>, options: &Options) -> Vec<Row> {
-    let job = host_kernel::job(runtime, load(&kernels().join("saxpy.toml"), &[("n", 64 * 256)]));
-    let ours = HostKernel::new(runtime, &job, options);
+    let job = host_kernel::job(runtime, load(&kernels().join("saxpy.toml"), &[("n", 64 * 256)]), options);
+    let ours = HostKernel::new(runtime, &job);
     let other = opencl.map(|opencl| opencl.prepare(&ours, options));
     let other = || other.as_ref().map(|other| || other.call());
     let call = interleave::take_many(options, &mut || ours.call(), other());

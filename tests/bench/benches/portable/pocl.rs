@@ -64,7 +64,7 @@ impl Pocl {
 
     /// Builds our kernel, with our memory as its arguments.
     pub(crate) fn prepare(&self, ours: &HostKernel<'_>, options: &Options) -> PoclKernel {
-        let spec = &ours.job.spec;
+        let spec = ours.job.spec();
         let (code, symbol) = code(spec, options);
         let kernel = self.build(&code, &symbol, &spec.name);
         let mut arguments = Arguments { kernel, count: 0 };

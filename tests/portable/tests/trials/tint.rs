@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use libtest_mimic::{Completion, Trial};
+use libtest_mimic::{Completion, Failed, Trial};
 
 use crate::corpus::{check, tools};
 use runtime_kernel::Specialisation;
@@ -22,6 +22,7 @@ const FOREIGN: &[&str] = &[
     "input_attachment",
     "print(",
     "buffer<",
+    ": buffer",
 ];
 
 /// Reasons for which a shader may be refused, as words of the error: a value that only a program gives, and limits of
@@ -33,6 +34,20 @@ const REFUSALS: &[&str] = &[
     "is a pointer to `immediate`",
     "bytes of stack for work-group memory and variables",
     "type is too large",
+];
+
+/// Shaders that fail, each with the reason. One that passes does not belong here.
+const FAILURES: &[(&str, &str)] = &[
+    (
+        "benchmark/uniformity-analysis-pointer-parameters.wgsl",
+        "a function of 255 pointers to variables is not analysed, so that its results vary",
+    ),
+    ("statements/assign/swizzle_assign.wgsl", "naga 30 lacks the language extension swizzle_assignment"),
+    ("statements/decrement/split.wgsl", "naga 30 takes the `--` of `b--b` for a decrement"),
+    (
+        "types/functions/shader_io/compute_subgroup_builtins_struct.wgsl",
+        "built-in values of emulated subgroups are parameters, not members (docs/kernels.md)",
+    ),
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -50,8 +65,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         let name = file.strip_prefix(&folder).unwrap_or(&file).display().to_string();
         let tools = tools.clone();
         is_ours.then(|| {
+            let failure = FAILURES.iter().find(|(file, _)| *file == name);
             Trial::ignorable_test(format!("tint::{name}"), move || {
-                check(text, Specialisation::default(), &tools, REFUSALS)
+                let result = check(text, Specialisation::default(), &tools, REFUSALS);
+                match failure {
+                    None => result,
+                    Some((_, reason)) if result.is_err() => Ok(Completion::ignored_with(*reason)),
+                    Some(_) => Err(Failed::from("it passes: remove it from FAILURES")),
+                }
             })
         })
     };

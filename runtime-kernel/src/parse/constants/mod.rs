@@ -1,0 +1,198 @@
+//! Evaluates constant expressions that naga does not: some built-in functions, and the side of `&&` and `||` that is not
+//! used. Their values take their place in the text. Whatever is not known here stays, so that naga judges it.
+
+#![allow(clippy::cast_possible_truncation, reason = "the bits of WGSL's types, and rounding to them")]
+
+mod bits;
+mod evaluate;
+mod functions;
+mod literals;
+mod operators;
+mod syntax;
+mod types;
+mod value;
+
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+use naga::{Scalar, ScalarKind};
+
+use self::evaluate::Scopes;
+use self::functions::MISSING;
+use self::syntax::{Expr, ExprKind};
+use self::types::Constant;
+pub(super) use self::value::Value;
+use self::value::{Kind, Number};
+use super::text_edits::{Edit, applied};
+use super::tokens::{Token, text, tokens};
+
+/// What naga says of a function that it does not evaluate, before the function.
+pub(super) const UNEVALUATED: &str = "Not implemented as constant expression: ";
+
+/// Bytes after a `>>` that are searched for its amount.
+const MAX_AMOUNT: usize = 256;
+
+/// Whether naga may evaluate an expression of the text to a wrong value, without an error: an `atanh`, or a shift of an
+/// abstract number by 64 or more.
+pub(super) fn may_be_wrong(code: &str) -> bool {
+    let constants = OnceCell::new();
+    let is_constant = |name: &str| constants.get_or_init(|| names_of_constants(code)).contains(name);
+    code.contains("atanh")
+        || code.match_indices(">>").any(|(at, sign)| is_large_shift(&code[at + sign.len()..], is_constant))
+}
+
+fn names_of_constants(code: &str) -> HashSet<&str> {
+    let declarations = code.split("const ").skip(1);
+    declarations.filter_map(|rest| tokens(rest).next()).map(|token| token.text).collect()
+}
+
+/// Whether the amount of a shift that begins a text may be a constant of 64 or more.
+fn is_large_shift(rest: &str, is_constant: impl FnOnce(&str) -> bool) -> bool {
+    let start = (0..4).find_map(|less| rest.get(..MAX_AMOUNT - less)).unwrap_or(rest);
+    let mut words = tokens(start).map(|token| token.text).skip_while(|word| *word == "(");
+    let is_large = |word: &str| {
+        let number = literals::value(word).and_then(|value| value.as_int());
+        number.is_some_and(|number| number >= 64)
+    };
+    match words.next() {
+        Some(word) if word.starts_with("vec") => {
+            words.take_while(|word| !matches!(*word, ";" | "{" | "&" | "|")).any(is_large)
+        }
+        Some(word) if word.starts_with(|letter: char| letter.is_ascii_digit()) => is_large(word),
+        Some(word) => word.starts_with(|letter: char| letter.is_alphabetic()) && is_constant(word),
+        None => false,
+    }
+}
+
+/// The text with the values of constant expressions that naga does not evaluate; `None` if there are none. Lines stay the
+/// same.
+pub(super) fn evaluated(code: &str) -> Option<String> {
+    let tokens: Vec<_> = tokens(code).collect();
+    let mut scan = Scan { scopes: Scopes::of(&tokens), tokens: &tokens, edits: Vec::new() };
+    scan.all();
+    (!scan.edits.is_empty()).then(|| applied(code, scan.edits))
+}
+
+/// Whether a call of constants that naga does not evaluate is an error.
+pub(super) fn is_valueless(function: &str, arguments: &[Value]) -> bool {
+    MISSING.contains(&function) && functions::call(function, arguments).is_none()
+}
+
+/// Whether the bits of a constant are those of no number of a type.
+pub(super) fn is_valueless_cast(to: ScalarKind, value: &Value) -> bool {
+    let kind = Kind::of_scalar(Scalar { kind: to, width: (value.kind.width() / 8) as u8 });
+    kind.is_some_and(|kind| bits::bitcast(kind, value.parts.len(), value).is_none())
+}
+
+/// A walk over a text in its order.
+struct Scan<'a> {
+    tokens: &'a [Token<'a>],
+    scopes: Scopes<'a>,
+    edits: Vec<Edit>,
+}
+
+impl<'a> Scan<'a> {
+    fn all(&mut self) {
+        let (tokens, mut at) = (self.tokens, 0);
+        let text = |at: usize| text(tokens, at);
+        while at < tokens.len() {
+            match text(at) {
+                "{" => self.scopes.open(),
+                "}" => self.scopes.close(),
+                "fn" => self.scopes.hide_arguments(at),
+                "for" => self.scopes.begin_header(),
+                "let" | "var" | "const" if self.scopes.is_inside() => {
+                    at = self.declaration(at);
+                    continue;
+                }
+                "=" | "(" | "[" | "," | "return" | "if" | "while" | "switch" | "case" | "const_assert" => {
+                    // What follows a comparison is only its right side.
+                    let is_comparison =
+                        text(at) == "=" && at > 0 && matches!(text(at - 1), "=" | "!" | "<" | ">");
+                    if !is_comparison && let Some(end) = self.expression(at + 1) {
+                        at = end;
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+
+    /// Edits a declaration in a function, and makes its name known. Returns the end.
+    fn declaration(&mut self, at: usize) -> usize {
+        let word = text(self.tokens, at);
+        let template = if text(self.tokens, at + 1) == "<" {
+            self.tokens[at..].iter().position(|token| token.text == ">").unwrap_or(0)
+        } else {
+            0
+        };
+        let name = text(self.tokens, at + 1 + template);
+        let rest = self.tokens[at..].iter().position(|token| matches!(token.text, "=" | ";"));
+        let start = at + rest.unwrap_or(1);
+        let end = if text(self.tokens, start) == "=" { self.expression(start + 1) } else { None };
+        let value = if word == "const" { self.scopes.declared(at) } else { None };
+        self.scopes.declare(name, value);
+        end.unwrap_or(start + 1)
+    }
+
+    /// Edits the expression at a place, and returns its end; `None` if there is none.
+    fn expression(&mut self, start: usize) -> Option<usize> {
+        let expression = Expr::at(self.tokens, start)?;
+        let end = expression.range.end;
+        self.edit(&expression);
+        Some(end)
+    }
+
+    /// Replaces an expression by its value, or its parts by theirs.
+    fn edit(&mut self, expression: &Expr<'a>) {
+        if !self.is_missing(expression) {
+            return;
+        }
+        let value = self.scopes.value(expression);
+        // Nothing is left of such a constant: its members are replaced.
+        let is_left_out =
+            value.as_ref().is_some_and(Constant::is_missing) && self.is_constant(expression.range.start);
+        let text = if is_left_out { Some("0".to_owned()) } else { value.and_then(|value| value.text()) };
+        match text {
+            Some(text) => self.replace(expression, text),
+            None => expression.parts().iter().for_each(|part| self.edit(part)),
+        }
+    }
+
+    /// Whether an expression begins the value of a constant, after its name and type.
+    fn is_constant(&self, at: usize) -> bool {
+        let before = &self.tokens[..at];
+        let start = before.iter().rposition(|token| matches!(token.text, ";" | "{" | "}"));
+        text(self.tokens, start.map_or(0, |at| at + 1)) == "const"
+    }
+
+    fn replace(&mut self, expression: &Expr<'_>, text: String) {
+        let [first, last] =
+            [expression.range.start, expression.range.end - 1].map(|at| &self.tokens[at].range);
+        self.edits.push((first.start..last.end, text));
+    }
+
+    /// Whether naga does not evaluate an expression.
+    fn is_missing(&self, expression: &Expr<'a>) -> bool {
+        match &expression.kind {
+            ExprKind::Call(name, ..) if MISSING.contains(name) => true,
+            ExprKind::Binary("&&" | "||", _) | ExprKind::Literal(_, true) => true,
+            ExprKind::Binary(">>", parts) if self.is_large(&parts[1]) => true,
+            ExprKind::Name(name) => self.scopes.named(name).is_some_and(|value| value.is_missing()),
+            _ => expression.parts().iter().any(|part| self.is_missing(part)),
+        }
+    }
+
+    /// Whether naga shifts by this amount as if the sign were not to fill all bits.
+    fn is_large(&self, amount: &Expr<'a>) -> bool {
+        let is_large = |part: &Number| part.float() >= 64.0;
+        self.scopes
+            .value(amount)
+            .is_some_and(|value| value.value().is_some_and(|value| value.parts.iter().any(is_large)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+use super::{evaluated, may_be_wrong};
+
+/// The value of a constant expression, as text.
+fn value(expression: &str) -> Option<String> {
+    let code = format!("const x = {expression};");
+    Some(evaluated(&code)?.strip_prefix("const x = ")?.strip_suffix(';')?.to_owned())
+}
+
+#[test]
+fn built_in_functions_have_their_values() {
+    for (expression, expected) in [
+        ("mix(1.0, 3.0, 0.5)", "2.0"),
+        ("mix(vec2(1, 2), vec2(3, 6), 0.5)", "vec2(2.0, 4.0)"),
+        ("mix(vec2(1f, 2), vec2(3, 6), vec2(0, 1))", "vec2<f32>(1.0f, 6.0f)"),
+        ("bitcast<u32>(1.0f)", "1065353216u"),
+        ("bitcast<f32>(0xff7fffffu)", "(-3.4028235e38f)"),
+        ("bitcast<f32>(0x3f800000)", "1.0f"),
+        ("bitcast<i32>(4294967295)", "(-1i)"),
+        ("bitcast<vec2<f16>>(0x3c004000u)", "vec2<f16>(2.0h, 1.0h)"),
+        ("bitcast<vec2u>(vec4h(1, 0, 0, 2))", "vec2<u32>(15360u, 1073741824u)"),
+        ("smoothstep(0.0, 2.0, 1.0)", "0.5"),
+        ("ldexp(1.5, 2)", "6.0"),
+        ("ldexp(1f, -149)", "1e-45f"),
+        ("frexp(8.0).fract", "0.5"),
+        ("frexp(8.0f).exp", "4i"),
+        ("frexp(vec2(0.0, -3.0)).fract", "vec2(0.0, (-0.75))"),
+        ("modf(-1.5).fract", "(-0.5)"),
+        ("modf(vec2f(2.25, -1)).whole.x", "2.0f"),
+        ("determinant(mat2x2(1.0, 2.0, 3.0, 4.0))", "(-2.0)"),
+        ("determinant(mat3x3f(2, 0, 0, 0, 3, 0, 5, 0, 4))", "24.0f"),
+        ("transpose(mat2x3f(1, 2, 3, 4, 5, 6))", "mat3x2<f32>(1.0f, 4.0f, 2.0f, 5.0f, 3.0f, 6.0f)"),
+        ("reflect(vec2(1.0, -1.0), vec2(0.0, 1.0))", "vec2(1.0, 1.0)"),
+        ("refract(vec2(0.0, -1.0), vec2(0.0, 1.0), 2.0).y", "(-1.0)"),
+        ("faceForward(vec2(1.0, 2.0), vec2(0.0, 1.0), vec2(0.0, 1.0))", "vec2((-1.0), (-2.0))"),
+        ("extractBits(0xf0u, 4u, 2u)", "3u"),
+        ("extractBits(-1i, 0, 32)", "(-1i)"),
+        ("extractBits(0x80u, 7, 1) + 0", "1u"),
+        ("extractBits(8i, 3u, 1u)", "(-1i)"),
+        ("insertBits(0u, 0xffu, 4u, 4u)", "240u"),
+        ("quantizeToF16(1.0002)", "1.0f"),
+        ("pack4x8unorm(vec4(1.0, 0.0, 0.0, 0.0))", "255u"),
+        ("pack4x8snorm(vec4f(-1, 1, 0, 0))", "32641u"),
+        ("pack2x16float(vec2(1.0, 2.0))", "1073757184u"),
+        ("pack4xI8Clamp(vec4i(200, -200, 0, 0))", "32895u"),
+        ("pack4xU8(vec4u(1, 2, 3, 260))", "67305985u"),
+        ("unpack4xI8(0xff01u).y", "(-1i)"),
+        ("unpack2x16unorm(0xffffu).x", "1.0f"),
+        ("unpack2x16float(0x3c00u)", "vec2<f32>(1.0f, 0.0f)"),
+        ("atanh(-0.99999994f)", "(-8.66434f)"),
+        ("atanh(-0.9999999999999999)", "(-18.714973875118524)"),
+    ] {
+        assert_eq!(value(expression).as_deref(), Some(expected), "{expression}");
+    }
+}
+
+#[test]
+fn what_is_an_error_or_not_constant_stays() {
+    for expression in [
+        "extractBits(1u, 30u, 5u)",
+        "insertBits(1u, 1u, 33u, 0u)",
+        "insertBits(0x1ffffffff, 1, 0, 1)",
+        "mix(f32(-2147483648i / -1i), 1, 1)",
+        "mix(f32(-2147483648i % -1i), 1, 1)",
+        "mix(f32(1i << 31u), 1, 1)",
+        "mix(f32(1u >> 32u), 1, 1)",
+        "refract(vec2(1e20f), vec2(1e20f), 1e20f)",
+        "0x1.002p0h",
+        "0x1p16h",
+        "0x1p-25h",
+        "ldexp(1f, 129)",
+        "smoothstep(1.0, 1.0, 0.5)",
+        "atanh(1.0)",
+        "bitcast<f32>(0x7f800000u)",
+        "quantizeToF16(70000.0)",
+        "mix(1.0, y, 0.5)",
+        "mix(1.0f, 2.0h, 0.5)",
+        "sqrt(4.0)",
+        "1 + 2 * 3",
+        "transpose(vec2(1.0, 2.0))",
+    ] {
+        assert_eq!(value(expression), None, "{expression}");
+    }
+}
+
+#[test]
+fn the_other_side_of_a_logical_operator_is_not_evaluated() {
+    assert_eq!(value("false && 1.0f / 0.0f == 0.0f").as_deref(), Some("false"));
+    assert_eq!(value("true || 1 / 0 == 0").as_deref(), Some("true"));
+    assert_eq!(value("true && 1 / 0 == 0"), None);
+    assert_eq!(value("select(1u, 3u, 1 < 2 || 1 / 0 == 0)").as_deref(), Some("3u"));
+}
+
+#[test]
+fn names_are_those_of_their_places() {
+    let code = "const b = a + 1.0; const a = mix(1.0, 3.0, 0.5); alias U = u32;
+        const s = frexp(8.0);
+        fn f(a: f32) { let x = mix(1.0, a, 0.5); const e = s.exp; }
+        fn g() { const c = a * 2; { let a = 1.0; let y = mix(a, 1, 1); } let z = mix(c, 0.0, 0.0); }
+        fn h() { let r = modf(1.5); let v = bitcast<U>(1.0f); }";
+    let expected = "const b = a + 1.0; const a = 2.0; alias U = u32;
+        const s = 0;
+        fn f(a: f32) { let x = mix(1.0, a, 0.5); const e = 4; }
+        fn g() { const c = a * 2; { let a = 1.0; let y = mix(a, 1, 1); } let z = 4.0; }
+        fn h() { let r = modf(1.5f); let v = 1065353216u; }";
+    assert_eq!(evaluated(code).unwrap(), expected);
+}
+
+#[test]
+fn odd_texts_end() {
+    for code in [
+        "const a = b; const b = mix(a, a, a);",
+        "const a = mix(",
+        "alias A = A; const x = bitcast<A>(1);",
+        "}{",
+        "fn",
+    ] {
+        assert_eq!(evaluated(code), None, "{code}");
+    }
+    let deep = format!("const x = {}1.0{};", "mix(".repeat(1000), ")".repeat(1000));
+    assert_eq!(evaluated(&deep), None);
+}
+
+#[test]
+fn numbers_of_64_bits_are_exact() {
+    for (expression, expected) in [
+        ("bitcast<i64>(vec2u(1, 0x80000000u))", "(-9223372036854775807li)"),
+        ("bitcast<vec2<u32>>(18446744073709551615lu)", "vec2<u32>(4294967295u, 4294967295u)"),
+        ("bitcast<u64>(1.0lf)", "4607182418800017408lu"),
+        ("mix(1lf, 0.1lf, 1lf)", "0.1lf"),
+        ("bitcast<u64>(9223372036854775807li * 3li)", "9223372036854775805lu"),
+        ("bitcast<u64>(u64(1e30f))", "18446742974197923840lu"),
+        ("bitcast<i64>(0x8000000000000000lu)", "(-9223372036854775807li - 1li)"),
+        ("bitcast<u32>(i32(1e30f))", "2147483520u"),
+    ] {
+        assert_eq!(value(expression).as_deref(), Some(expected), "{expression}");
+    }
+}
+
+#[test]
+fn hexadecimal_halves_become_decimal_ones() {
+    for (expression, expected) in [
+        ("0x3p+2h", "12.0h"),
+        ("0xep2h", "56.0h"),
+        ("-(0x1.8P-1h)", "(-0.75h)"),
+        ("0x1p-24h", "5.9604645e-8h"),
+        ("0x.8p0h + x", "0.5h + x"),
+        ("0x1.ffcp15h", "65504.0h"),
+        ("mix(0x1p1, 0x.8p1f, 0.5)", "1.5f"),
+        ("ldexp(0x1.921fb54442d18p1, -1)", "1.5707963267948966"),
+    ] {
+        assert_eq!(value(expression).as_deref(), Some(expected), "{expression}");
+    }
+}
+
+#[test]
+fn abstract_numbers_are_shifted_by_any_amount() {
+    for (expression, expected) in [
+        ("(-9223372036854775807 - 1) >> 128u", "(-1)"),
+        ("vec2(-2, 2) >> vec2(1u, 100u)", "vec2((-1), 0)"),
+        ("AMOUNT - (-3 >> AMOUNT)", "65"),
+    ] {
+        let code = format!("const x = {expression}; const AMOUNT = 64;");
+        assert!(may_be_wrong(&code), "{expression}");
+        let expected = format!("const x = {expected}; const AMOUNT = 64;");
+        assert_eq!(evaluated(&code).unwrap_or_default(), expected, "{expression}");
+    }
+    for code in
+        ["let y = x >> 16u;", "var<private> x: array<vec2<f32>>;", "x >>= 3; y >> n; const m = 64;", "a >>"]
+    {
+        assert!(!may_be_wrong(code), "{code}");
+    }
+}
+
+#[test]
+fn arrays_and_structures_of_constants_have_values() {
+    for (code, expected) in [
+        ("const a = array(modf(1.5).fract, 2);", "const a = array(0.5, 2);"),
+        ("const a = array(1, 2.5); const b = mix(a[1], a[0], 0);", "const a = array(1, 2.5); const b = 2.5;"),
+        ("struct S { @size(8) a: f32, b: vec2u } const s = S(1, vec2(2)); const t = ldexp(s.a, 1);", "2.0f;"),
+        ("struct S { a: f32 } const s = array<S, 2>()[1]; const t = bitcast<u32>(s.a);", "t = 0u;"),
+        ("const a: array<f32, 2> = array(1, 2); const b = bitcast<u32>(a[1]);", "b = 1073741824u;"),
+        (
+            "const N = 2; const a = array<array<u32, N>, 2>(); const b = extractBits(a[1][1], 0, 1);",
+            "b = 0u;",
+        ),
+        ("const a = array(modf(1.5), modf(2.25)); const b = a[1].fract;", "const a = 0; const b = 0.25;"),
+        ("fn f() { const s = frexp(8f); let t = s; }", "{ const s = 0; let t = frexp(8.0f); }"),
+        ("fn f() { let x = array(modf(1.5), modf(y)); }", "{ let x = array(modf(1.5f), modf(y)); }"),
+    ] {
+        let found = evaluated(code).unwrap_or_default();
+        assert!(found.ends_with(expected), "{code}: {found}");
+    }
+    for code in [
+        "const a = array<f32, 1000000000>()[1]; const b = mix(a, a, a);",
+        "struct S { a: S } const s = S(); const t = mix(s.a.a, 1, 1);",
+        "const a = array(1, 2); const b = mix(a[2], 1, 1);",
+        "alias A = array<A, 2>; const a = A()[0]; const b = mix(a[0], 1, 1);",
+    ] {
+        assert_eq!(evaluated(code), None, "{code}");
+    }
+}
+
+#[test]
+fn variables_of_loops_hide_constants() {
+    let code = "const i = 2.0; fn f() { for (var i = 0.5; mix(i, 1.0, 1.0) < 2; i += 1) { let x = mix(i, 1.0, 1.0); }
+        let y = mix(i, 1.0, 0.0); }";
+    let expected = code.replace("y = mix(i, 1.0, 0.0)", "y = 2.0");
+    assert_eq!(evaluated(code).unwrap_or_default(), expected);
+}
+
+/// Texts that make something large out of little: the test ends.
+#[test]
+fn hostile_texts_end_soon() {
+    let count = 10_000;
+    let chain: String =
+        (0..count).map(|at| format!("const a{at} = mix(a{}, a{}, 0.5);", at + 1, at + 1)).collect();
+    let back: String =
+        (1..count).map(|at| format!("const a{at} = mix(a{}, a{}, 0.5);", at - 1, at - 1)).collect();
+    let local = |list: String| format!("fn f() {{ const a0 = 1.0; {list} }}");
+    let structures: String =
+        (0..count).map(|at| format!("struct S{at} {{ a: S{}, b: S{} }}", at + 1, at + 1)).collect();
+    let pairs: String = (0..60).map(|at| format!("const b{at} = array(b{}, b{});", at + 1, at + 1)).collect();
+    let arrays: String = (0..30).map(|at| format!("alias A{at} = array<A{}, 4000>;", at + 1)).collect();
+    for code in [
+        chain.clone(),
+        format!("const a{count} = 1.0; {chain}"),
+        format!("const a0 = 1.0; {back}"),
+        local(chain),
+        local(back),
+        format!("{structures} const s = S0().a.b.a;"),
+        format!("{} const s = S0().a.a; const t = mix(s, s, s);", structures.replace(": S100,", ": u32,")),
+        format!("const b60 = 1; {pairs} const s: array<u32, 2> = b0; const t = mix(s[0], s[0], s[0]);"),
+        format!(
+            "alias P60 = u32; {} const s: P0 = b0; {pairs} const t = mix(s[0], s[0], 1);",
+            (0..60).map(|at| format!("alias P{at} = array<P{}, 2>;", at + 1)).collect::<String>()
+        ),
+        format!("alias A30 = u32; {arrays} const a = A0()[1][2]; const b = mix(a[0], a[0], a[0]);"),
+        "const a = select(a, a || a, a && a || a == a) && a;".repeat(100),
+        format!("const a = {}1;", "1 + ".repeat(10_000)),
+        format!("const a = {}1;", "-~!*&".repeat(10_000)),
+        format!("const a = array({})[3]; const b = mix(a, a, a);", "1,".repeat(50_000)),
+        "x >> ".repeat(50_000),
+        "const c = 1 << 4294967295u; const d = 0 << 4294967295u; const e = mix(d, d, -1 >> 4294967295u);"
+            .to_owned(),
+        "ldexp(1.0, -2147483648) ldexp(1.0, 2147483647) 0x1p2147483647h 0x1p-2147483648h 0xp99999999999h"
+            .to_owned(),
+        format!("const a = mix(0x{}.{}p1, 1, 1);", "f".repeat(9999), "0".repeat(9999)),
+    ] {
+        _ = may_be_wrong(&code);
+        _ = evaluated(&code);
+    }
+}
