@@ -15,13 +15,12 @@ const HELP: &str = "\
 Runs random portable kernels on the devices of this machine, and compares them with an interpreter of WGSL.
 
   kernel-fuzz run [SECONDS] [--seed N] [--count N] [--devices A,B,…] [--module N] [--jobs N] [--findings DIR]
-                  [--shrink-seconds SECONDS] [--max-findings N] [--without FEATURE,…] [--with FEATURE,…]
+                  [--shrink-seconds SECONDS] [--max-findings N] [--without zeros,element-pointers]
   kernel-fuzz show SEED        print the kernel of a seed
   kernel-fuzz replay DEVICE FILE…
                                run stored cases
 Devices are device strings; load options follow after slashes: host/variants=2. `transforms` is no device: it interprets
 the modules that the lowering prints.
-Features are zeros, element-pointers, constant-functions; kernels are made without the last.
 ";
 
 fn main() -> ExitCode {
@@ -80,8 +79,7 @@ fn plan(words: &[&str]) -> Result<(Plan, u64), String> {
             "--jobs" => jobs = number(value)?.max(1),
             "--max-findings" => plan.max_findings = usize::try_from(number(value)?).unwrap_or(usize::MAX),
             "--shrink-seconds" => plan.shrink_time = Duration::from_secs(number(value)?),
-            "--without" => plan.without.set(value, true)?,
-            "--with" => plan.without.set(value, false)?,
+            "--without" => plan.without = Without::parse(value)?,
             "--findings" => plan.findings = PathBuf::from(value),
             "--devices" => plan.devices = value.split(',').map(str::to_owned).collect(),
             _ => return Err(format!("unknown option {word}\n\n{HELP}")),

@@ -284,7 +284,9 @@ mod tests {
         let exits = |words: &[u32]| {
             let found: Vec<_> = instructions(words).collect();
             let at_head = found.windows(2).filter(|pair| pair[0].0 == LOOP_MERGE);
-            at_head.map(|pair| pair[1].0 == BRANCH_CONDITIONAL && pair[1].1[1] == pair[0].1[0]).collect::<Vec<_>>()
+            at_head
+                .map(|pair| pair[1].0 == BRANCH_CONDITIONAL && pair[1].1[1] == pair[0].1[0])
+                .collect::<Vec<_>>()
         };
         let loops = exits(&words).len();
         assert!(loops >= 2, "{loops}");

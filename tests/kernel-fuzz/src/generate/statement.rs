@@ -84,7 +84,7 @@ impl Generator {
             23 => self.pointer(context, block),
             24 => self.store_whole(context, block),
             25 => self.constant_let(block),
-            26 if !self.without.constant_functions => self.constant_call(block),
+            26 => self.constant_call(block),
             _ => self.assign(context, block),
         }
     }
