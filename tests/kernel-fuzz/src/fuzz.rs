@@ -17,8 +17,8 @@ const KNOWN: [(&str, &str, &str); 8] = [
     // Not provably uniform by WGSL's rules; the generator's rules are simpler than a compiler's.
     ("", "rejected a barrier must be reached", "a barrier in possibly divergent control flow"),
     ("", "rejected nested too deep", "nesting beyond the documented limit"),
-    // naga rejects a constant index out of range. Values of `let`s, and unrolling, make some constant; the lowering does not
-    // validate that.
+    // naga rejects a constant index out of range. Values of `let`s, and unrolling, make some constant; the lowering does
+    // not validate that.
     ("transforms", "rejected Accessing index", "a constant index out of range"),
     ("transforms", "rejected via a negative index", "a constant index out of range"),
     ("transforms", "rejected Accessing with index", "a constant index of 64 bits"),

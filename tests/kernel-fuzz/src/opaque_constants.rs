@@ -1,9 +1,10 @@
-//! A lowering that hides constants, and where loops end, from the driver's compiler: a kernel that is wrong only with both
-//! in sight shows a defect of that compiler.
+//! A lowering that hides constants, and where loops end, from the driver's compiler: a kernel that is wrong only with
+//! both in sight shows a defect of that compiler.
 //!
 //! In the entry points of the SPIR-V, each 32-bit constant in a computation is replaced by its sum with
-//! `NumWorkgroups.x >> 31`, which is zero; the bits of it, for a float. Each loop also ends at its head if that is not zero. So a value that the loop
-//! computes, and that is used after it, has two origins, and the compiler must keep it for each work-item that leaves.
+//! `NumWorkgroups.x >> 31`, which is zero; the bits of it, for a float. Each loop also ends at its head if that is not
+//! zero. So a value that the loop computes, and that is used after it, has two origins, and the compiler must keep it
+//! for each work-item that leaves.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -186,7 +187,8 @@ impl Module<'_> {
 
     fn functions(&mut self, ids: &Ids, entries: &HashMap<u32, u32>) {
         let constants = self.constants();
-        // `groups` is set at the start of an entry point; then `opaque` maps each constant to its sum, and `never` is false.
+        // `groups` is set at the start of an entry point; then `opaque` maps each constant to its sum, and `never` is
+        // false.
         let (mut groups, mut opaque, mut never) = (None, HashMap::new(), None);
         let (mut merge, mut initial) = (None, Vec::new());
         for (code, operands) in instructions(self.old).skip_while(|(code, _)| *code != FUNCTION) {

@@ -381,7 +381,8 @@ impl Generator {
             self.shared_uses = modes;
         }
         let declared: Vec<_> = self.scope[kept.0..].iter().map(|variable| variable.name.clone()).collect();
-        // Variables of the body are visible in `continuing`, but must not be used if a `continue` bypasses their declaration.
+        // Variables of the body are visible in `continuing`, but must not be used if a `continue` bypasses their
+        // declaration.
         if continues {
             self.hide(kept.0);
         }
