@@ -280,9 +280,10 @@ impl GuardedTensor {
     }
 }
 
-/// Compares all scalars. Zeros of either sign are equal, because WGSL lets devices ignore the sign ("Differences from
+/// Compares all bytes. Zeros of either sign are equal, because WGSL lets devices ignore the sign ("Differences from
 /// IEEE-754").
 pub(crate) fn compare(tensor: &interpret::Tensor, content: &[u8]) -> Result<(), String> {
+    compare_padding(tensor, content)?;
     let mut wrong = 0;
     let mut first = String::new();
     for (index, slot) in tensor.slots.iter().enumerate() {
@@ -306,6 +307,20 @@ pub(crate) fn compare(tensor: &interpret::Tensor, content: &[u8]) -> Result<(), 
         }
     }
     if wrong == 0 { Ok(()) } else { Err(format!("{first}; {wrong} of {} differ", tensor.slots.len())) }
+}
+
+/// Compares the bytes between scalars, which no kernel writes.
+fn compare_padding(tensor: &interpret::Tensor, content: &[u8]) -> Result<(), String> {
+    let mut is_padding = vec![true; tensor.after.len()];
+    for slot in &tensor.slots {
+        is_padding[slot.offset..slot.offset + usize::from(slot.scalar.width)].fill(false);
+    }
+    match (0..is_padding.len()).find(|at| is_padding[*at] && content[*at] != tensor.after[*at]) {
+        None => Ok(()),
+        Some(at) => {
+            Err(format!(" byte {at}, which is padding, is {:#x}, not {:#x}", content[at], tensor.after[at]))
+        }
+    }
 }
 
 const fn dtype_bytes(dtype: DType) -> usize {
@@ -335,6 +350,25 @@ mod tests {
     use runtime_core::{CodeFormat, DeviceInfo, DeviceKind};
 
     use super::*;
+
+    #[test]
+    fn bytes_between_scalars_are_compared() {
+        let slot = |offset| interpret::Slot { offset, scalar: naga::Scalar::U32 };
+        let bytes = vec![0xa5; 12];
+        let tensor = interpret::Tensor {
+            binding: 0,
+            written: true,
+            before: bytes.clone(),
+            after: bytes.clone(),
+            slots: vec![slot(0), slot(8)],
+            scalar: None,
+        };
+        assert_eq!(compare(&tensor, &bytes), Ok(()));
+        let mut written = bytes;
+        written[6] = 0;
+        let words = " byte 6, which is padding, is 0x0, not 0xa5";
+        assert_eq!(compare(&tensor, &written), Err(words.to_owned()));
+    }
 
     #[test]
     fn quick_code_comes_from_the_selected_lowering_in_any_order() {

@@ -168,6 +168,20 @@ impl Type {
             || matches!(self, Self::Struct(of) if of.members.iter().any(|(_, ty)| ty.has(part)))
     }
 
+    /// Whether a pointer to a variable of this type, or to a part of it, has the target type `part`. There are no
+    /// pointers to components of vectors.
+    #[must_use]
+    pub fn has_place(&self, part: &Self) -> bool {
+        self == part
+            || match self {
+                Self::Struct(of) => of.members.iter().any(|(_, ty)| ty.has_place(part)),
+                Self::Array(..) | Self::Matrix(..) => {
+                    self.element().is_some_and(|(element, _)| element.has_place(part))
+                }
+                _ => false,
+            }
+    }
+
     /// Whether any of its scalars satisfies `test`.
     #[must_use]
     pub fn any(&self, test: fn(Scalar) -> bool) -> bool {

@@ -22,6 +22,8 @@ pub(super) struct Variable {
     pub(super) text: String,
     /// The declared name, to detect shadowing.
     pub(super) name: String,
+    /// The name of the variable that it is or points into.
+    pub(super) root: String,
     pub(super) ty: Type,
     pub(super) space: Space,
     /// Whether statements may write it.
@@ -33,8 +35,8 @@ pub(super) struct Variable {
 
 impl Variable {
     pub(super) fn value(name: &str, ty: Type, uniform: bool) -> Self {
-        let (text, name) = (name.to_owned(), name.to_owned());
-        Self { text, name, ty, space: Space::Value, writable: false, uniform, constant: false }
+        let (text, name, root) = (name.to_owned(), name.to_owned(), name.to_owned());
+        Self { text, name, root, ty, space: Space::Value, writable: false, uniform, constant: false }
     }
 
     pub(super) fn expression(&self) -> Expression {

@@ -10,11 +10,15 @@ impl Generator {
     pub(super) fn declare_structs(&mut self) {
         for at in 0..self.random.below(3) {
             let name = format!("S{at}{}", self.tag);
-            let members: Vec<_> = (0..=self.random.below(3)).map(|member| (member, self.ty(1))).collect();
-            let odd = self.random.once_in(3);
+            let members: Vec<_> = (0..=self.random.below(3)).map(|_| self.ty(1)).collect();
+            let (odd, has_gaps) = (self.random.once_in(3), self.random.once_in(2));
+            let members = if has_gaps { self.members_with_gaps() } else { members };
             let name_of = |at: usize| if odd { RESERVED_WORDS[at * 7].to_owned() } else { format!("m{at}") };
-            let members: Vec<_> = members.into_iter().map(|(at, ty)| (name_of(at), ty)).collect();
-            let lines: String = members.iter().map(|(name, ty)| format!("{name}: {ty}, ")).collect();
+            let members: Vec<_> = members.into_iter().enumerate().map(|(at, ty)| (name_of(at), ty)).collect();
+            let lines: String = members
+                .iter()
+                .map(|(name, ty)| format!("{}{name}: {ty}, ", self.gap(has_gaps, ty)))
+                .collect();
             self.global(&format!("struct {name} {{ {lines}}}"));
             self.structs.push(Rc::new(Struct { name, members }));
         }
@@ -97,8 +101,8 @@ impl Generator {
         let mut lengths = vec![*self.random.one(&[all, all, all, all + 3, all - 1, all / 2, 1, 0])];
         self.global(&format!("\u{1}group(0) \u{1}binding(0) var<storage, read_write> y{tag}: array<u32>;"));
         self.output = Some(format!("y{tag}"));
-        if self.random.below(3) > 0 {
-            let element = self.ty_in_memory();
+        let element = (self.random.below(3) > 0).then(|| self.ty_in_memory());
+        if let Some(element) = &element {
             let at = lengths.len();
             self.tensors.push(format!("x{tag}"));
             self.global(&format!(
@@ -106,10 +110,14 @@ impl Generator {
             ));
             let length = *self.random.one(&[1, 5, 7, 16, 64, 61, 0]);
             lengths.push(length);
-            self.inputs(&format!("x{tag}"), &element, length);
+            self.inputs(&format!("x{tag}"), element, length);
         }
         if self.random.once_in(2) {
-            let element = self.ty_in_memory();
+            // Often of the same type as the input, so that whole elements are copied.
+            let element = match element.filter(|_| self.random.once_in(2)) {
+                Some(element) => element,
+                None => self.ty_in_memory(),
+            };
             let at = lengths.len();
             self.tensors.push(format!("z{tag}"));
             self.global(&format!(
@@ -188,8 +196,9 @@ impl Generator {
             self.own_atomics = Some(format!("a{tag}"));
         }
         if self.random.once_in(2) {
-            self.global(&format!("var<workgroup> u{tag}: u32;"));
-            self.uniform_cell = Some(format!("u{tag}"));
+            let ty = if self.random.once_in(3) { self.padded_type() } else { Type::Scalar(Scalar::U32) };
+            self.global(&format!("var<workgroup> u{tag}: {ty};"));
+            self.uniform_cell = Some((format!("u{tag}"), ty));
         }
         arrays
     }

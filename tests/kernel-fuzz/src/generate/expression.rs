@@ -126,7 +126,8 @@ impl Generator {
         let usable = |generator: &Self, variable: &Variable| {
             (variable.uniform || !constraints.uniform)
                 && variable.ty.has(ty)
-                && !(variable.space == Space::Tensor && variable.ty == *ty)
+                // Neither a tensor nor an array in work-group memory has a value as a whole.
+                && !(matches!(variable.space, Space::Tensor | Space::Shared(_)) && variable.ty == *ty)
                 && generator.is_visible(variable)
                 && generator.may_read(variable)
         };

@@ -57,13 +57,13 @@ impl Generator {
             texts.push(written);
             let value = *space == Space::Value;
             let variable = Variable::value(&name, ty.clone(), false);
-            // The target of a pointer parameter is not a local variable of this function.
-            self.scope.push(Variable { text, writable: !value, ..variable });
+            self.scope.push(Variable { text, space: *space, writable: !value, ..variable });
         }
         // Avoid aliasing of private variables.
         let has_pointer = parameters.iter().any(|(_, space)| *space == Space::Private);
         if has_pointer {
-            let private = |variable: &Variable| variable.space == Space::Private;
+            let private =
+                |variable: &Variable| variable.space == Space::Private && variable.text == variable.name;
             self.block_start -= self.scope.iter().filter(|variable| private(variable)).count();
             self.scope.retain(|variable| !private(variable));
         }
@@ -79,7 +79,9 @@ impl Generator {
         };
         let length = 2 + self.random.below(5);
         let mut body = self.statements(context, length);
-        if self.result.is_some() {
+        if self.result.is_some() && self.random.once_in(4) {
+            body.extend(self.endless_loop(context));
+        } else if self.result.is_some() {
             body.push(self.return_());
         }
         let uses = self.leave_function(kept);
@@ -145,31 +147,24 @@ impl Generator {
                 continue;
             }
             let parts = !self.without.element_pointers;
-            // A part of an array, if pointers to elements are allowed.
-            let is_part = |whole: &Type| matches!(whole, Type::Array(element, _) if **element == *ty);
             let fits = |generator: &Self, variable: &Variable| {
                 variable.space == *space
-                    && (variable.ty == *ty || parts && is_part(&variable.ty))
+                    && (variable.ty == *ty || parts && variable.ty.has_place(ty))
                     && variable.writable
                     && !variable.uniform
                     && generator.is_visible(variable)
-                    && !taken.contains(&variable.name)
+                    && !taken.contains(&variable.root)
             };
             let variables: Vec<_> = self.scope.iter().filter(|v| fits(self, v)).cloned().collect();
             if variables.is_empty() {
                 return None;
             }
             let variable = self.random.one(&variables).clone();
-            taken.push(variable.name.clone());
+            taken.push(variable.root.clone());
             self.note_use(&variable);
-            let pointer = match variable.ty.element() {
-                Some((_, count)) if variable.ty != *ty => {
-                    let index = self.index(count, Constraints { depth: 1, ..constraints });
-                    Expression::new(ty.clone(), &format!("&{}[@]", variable.text), vec![index])
-                }
-                _ => Expression::new(ty.clone(), &format!("&{}", variable.text), Vec::new()),
-            };
-            arguments.push(pointer.lvalue());
+            let whole = variable.expression().runtime().lvalue();
+            let place = self.place(whole, ty, Constraints { depth: 1, ..constraints });
+            arguments.push(Expression::new(ty.clone(), "&@", vec![place]).lvalue());
         }
         function.uses.iter().for_each(|name| self.used.push(name.clone()));
         Some(arguments)

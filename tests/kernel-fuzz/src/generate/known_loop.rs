@@ -58,7 +58,10 @@ impl Generator {
             self.scope.push(Variable::value(&counter, U32, false));
             let inside =
                 Context { breaks: true, continues: true, loops: inner.loops + 1, ..inner.divergent() };
+            // What follows in the same block may write it.
+            self.forbid(&bound);
             body.extend(self.block(inside, 2));
+            self.allow(&bound);
             self.close(kept);
         }
         if self.random.once_in(4) {

@@ -7,10 +7,12 @@
 mod context;
 mod declarations;
 mod expression;
+mod forms;
 mod function;
 mod known_loop;
 mod pointer;
 mod statement;
+mod without;
 
 use std::rc::Rc;
 
@@ -21,6 +23,7 @@ use crate::tree::{self, Expression, Scalar, Statement, Struct, Type};
 use context::{Context, SharedUse, Space, Variable};
 use expression::Constraints;
 use function::Function;
+pub use without::Without;
 
 const U32: Type = Type::Scalar(Scalar::U32);
 
@@ -41,33 +44,6 @@ impl Kernel {
     pub fn case(&self) -> Case {
         let enables: String = self.enables.iter().map(|name| format!("enable {name};\n")).collect();
         Case { launches: vec![self.launch.clone()], text: enables + &tree::text(&self.declarations) }
-    }
-}
-
-/// Features that kernels must not use, while they are known to fail.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Without {
-    /// Zero-initialised work-group memory: each work-item clears its element first.
-    pub zeros: bool,
-    /// Pointers to elements as arguments.
-    pub element_pointers: bool,
-}
-
-impl Without {
-    /// Parses names separated by commas.
-    ///
-    /// # Errors
-    /// An unknown name.
-    pub fn parse(names: &str) -> Result<Self, String> {
-        let mut without = Self::default();
-        for name in names.split(',') {
-            match name {
-                "zeros" => without.zeros = true,
-                "element-pointers" => without.element_pointers = true,
-                _ => return Err(format!("unknown feature `{name}`; valid: zeros, element-pointers")),
-            }
-        }
-        Ok(without)
     }
 }
 
@@ -120,6 +96,8 @@ struct Generator {
     globals: Vec<Statement>,
     functions: Vec<Function>,
     privates: Vec<(String, Type)>,
+    /// Types that may get a second name.
+    types: Vec<Type>,
     /// Private variables that the current function uses.
     used: Vec<String>,
     without: Without,
@@ -143,7 +121,7 @@ struct Generator {
     own_atomics: Option<String>,
     workgroup_counters: Option<String>,
     counters: usize,
-    uniform_cell: Option<String>,
+    uniform_cell: Option<(String, Type)>,
     /// The function that changes the bound of a loop.
     changer: Option<String>,
 }
@@ -251,6 +229,7 @@ pub fn kernel(seed: u64, without: Without) -> Kernel {
         globals: Vec::new(),
         functions: Vec::new(),
         privates: Vec::new(),
+        types: Vec::new(),
         used: Vec::new(),
         without,
         fuel: 8 + random.below(44),
@@ -303,6 +282,7 @@ impl Generator {
         let mut declarations = std::mem::take(&mut self.globals);
         declarations.extend(functions);
         declarations.push(entry);
+        self.name_types(&mut declarations);
         let launch =
             Launch { entry: format!("k{}", self.tag), groups, lengths, scalars, constants, seed: seed + 1 };
         let enables = features.half.then(|| "f16".to_owned()).into_iter().collect();
@@ -324,13 +304,7 @@ impl Generator {
         body.push(line(&format!("let lid = {lane};")));
         let names = if one_row { ["lid", "local.x"] } else { ["lid", "at_lane"] };
         (self.item, self.lane) = ("gid".to_owned(), (*self.random.one(&names)).to_owned());
-        self.scope.push(Variable::value("gid", U32, false));
-        self.scope.push(Variable::value("lid", U32, false));
-        let three = Type::Vector(3, Scalar::U32);
-        self.scope.push(Variable::value("id", three.clone(), false));
-        self.scope.push(Variable::value("local", three.clone(), false));
-        self.scope.push(Variable::value("group", three.clone(), true));
-        self.scope.push(Variable::value("count", three, true));
+        self.declare_positions();
         self.scope.extend(shared.iter().cloned());
         if let Some((name, element)) = self.own_tensor.clone() {
             let text = format!("{name}[gid]");
@@ -361,6 +335,9 @@ impl Generator {
             self.fuel = self.fuel.min(20);
             body.extend(self.statements(context, 4));
         }
+        if self.random.once_in(16) {
+            self.deep(context, &mut body);
+        }
         body.extend(self.write_variables());
         let x = match &self.size_override {
             Some(name) if y * z == 1 => name.clone(),
@@ -373,6 +350,21 @@ impl Generator {
             self.tag
         );
         line(&head).block("", body)
+    }
+
+    /// The names of positions that every entry point has.
+    fn declare_positions(&mut self) {
+        let three = Type::Vector(3, Scalar::U32);
+        for (name, ty, is_uniform) in [
+            ("gid", &U32, false),
+            ("lid", &U32, false),
+            ("id", &three, false),
+            ("local", &three, false),
+            ("group", &three, true),
+            ("count", &three, true),
+        ] {
+            self.scope.push(Variable::value(name, ty.clone(), is_uniform));
+        }
     }
 
     /// Clears all work-group memory.
@@ -445,6 +437,12 @@ impl Generator {
 
     /// A random type for variables; with `depth`, arrays and structures too.
     pub(super) fn ty(&mut self, depth: usize) -> Type {
+        let ty = self.any_ty(depth);
+        self.types.push(ty.clone());
+        ty
+    }
+
+    fn any_ty(&mut self, depth: usize) -> Type {
         match self.random.below(10) {
             0 | 1 => Type::Vector(2 + self.random.below(3), self.scalar(true)),
             2 if self.random.once_in(3) => {
@@ -465,7 +463,7 @@ impl Generator {
     /// A type for tensor elements: without `bool`.
     fn ty_in_memory(&mut self) -> Type {
         loop {
-            let ty = self.ty(2);
+            let ty = if self.random.once_in(2) { self.padded_type() } else { self.ty(2) };
             if !ty.any(|scalar| scalar == Scalar::Bool) {
                 return ty;
             }
@@ -493,7 +491,11 @@ impl Generator {
 
     fn is_visible(&self, variable: &Variable) -> bool {
         self.scope.iter().rev().find(|other| other.name == variable.name).is_some_and(|last| {
-            last.text == variable.text && last.ty == variable.ty && last.space == variable.space
+            last.text == variable.text
+                && last.ty == variable.ty
+                && last.space == variable.space
+                && last.writable == variable.writable
+                && last.uniform == variable.uniform
         })
     }
 
@@ -503,7 +505,14 @@ impl Generator {
 
     fn note_use(&mut self, variable: &Variable) {
         if variable.space == Space::Private {
-            self.used.push(variable.name.clone());
+            self.used.push(variable.root.clone());
+        }
+    }
+
+    /// Makes the variables from this one on unusable; they still hide others of the same names.
+    fn hide(&mut self, from: usize) {
+        for variable in &mut self.scope[from..] {
+            *variable = Variable::value(&variable.name, Type::Nothing, false);
         }
     }
 
@@ -545,6 +554,25 @@ impl Generator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fuzz::check;
+
+    /// Why a valid kernel has no result that every device must produce.
+    const NO_FAULTS: [&str; 4] = [
+        "two work-items race",
+        "not all work-items reach a barrier",
+        "a float result is not exact",
+        "the kernel takes too many steps",
+    ];
+
+    /// The range has kernels that declared a name again where what followed meant the outer one.
+    #[test]
+    fn kernels_are_valid() {
+        for seed in 7_000_000_250..7_000_000_450 {
+            let case = kernel(seed, Without::default()).case();
+            let fault = check(&case).err().filter(|reason| !NO_FAULTS.contains(&reason.as_str()));
+            assert_eq!(fault, None, "{seed}: {case}");
+        }
+    }
 
     /// Without the nesting limit, these two seeds overflow the stack of a thread.
     #[test]

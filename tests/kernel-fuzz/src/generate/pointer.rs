@@ -25,12 +25,13 @@ impl Generator {
         self.note_use(&variable);
         let place = self.whole(&variable, Constraints { depth: 1, uniform: false }).lvalue();
         if !matches!(variable.space, Space::Shared(_)) {
-            return self.declare_pointer(place, block);
+            return self.declare_pointer(&variable, place, block);
         }
         // In a block: after the next barrier the element belongs to another work-item.
         let kept = self.open();
         let mut inside = Vec::new();
-        self.declare_pointer(place, &mut inside);
+        let variable = Variable { space: Space::Value, ..variable };
+        self.declare_pointer(&variable, place, &mut inside);
         let context = context.divergent();
         self.assign(context, &mut inside);
         self.assign(context, &mut inside);
@@ -39,39 +40,53 @@ impl Generator {
     }
 
     /// Declares a pointer to a variable or a part of it, and writes through it.
-    fn declare_pointer(&mut self, whole: Expression, block: &mut Vec<Statement>) {
+    fn declare_pointer(&mut self, to: &Variable, whole: Expression, block: &mut Vec<Statement>) {
         let constraints = Constraints { depth: 1, uniform: false };
-        let mut ty = whole.ty.clone();
-        // WGSL has no pointers to vector components.
-        while let Some((element, _)) = ty.element().filter(|_| matches!(ty, Type::Array(..))) {
-            if self.random.once_in(3) {
-                break;
-            }
-            ty = element;
-        }
-        let place = self.part_without_components(whole, &ty, constraints);
-        let (name, ty) = (self.name(), place.ty.clone());
+        let ty = self.some_place(&whole.ty.clone());
+        let place = self.place(whole, &ty, constraints);
+        let name = self.name();
         block.push(Statement::new(&format!("let {name} = &@;"), vec![place]));
         let variable = Variable::value(&name, ty.clone(), false);
-        self.scope.push(Variable { text: format!("(*{name})"), writable: true, ..variable });
+        let (text, root, space) = (format!("(*{name})"), to.root.clone(), to.space);
+        self.scope.push(Variable { text, root, space, writable: true, ..variable });
         let value = self.expression(&ty, constraints);
         let value = self.bounded(value);
         block.push(Statement::new(&format!("*{name} = @;"), vec![value]));
     }
 
-    /// A part, selected by array indices only.
-    fn part_without_components(
-        &mut self,
-        whole: Expression,
-        ty: &Type,
-        constraints: Constraints,
-    ) -> Expression {
+    /// The type of a random part to which pointers may lead, or of the whole.
+    fn some_place(&mut self, ty: &Type) -> Type {
+        if self.random.once_in(3) {
+            return ty.clone();
+        }
+        match ty {
+            Type::Struct(of) => {
+                let member = self.random.one(&of.members).1.clone();
+                self.some_place(&member)
+            }
+            Type::Array(..) | Type::Matrix(..) => {
+                ty.element().map_or_else(|| ty.clone(), |(element, _)| self.some_place(&element))
+            }
+            _ => ty.clone(),
+        }
+    }
+
+    /// A part to which pointers may lead: no component of a vector.
+    pub(super) fn place(&mut self, whole: Expression, ty: &Type, constraints: Constraints) -> Expression {
         if whole.ty == *ty {
             return whole;
         }
-        let Some((element, count)) = whole.ty.element() else { return whole };
-        let index = self.index(count, constraints);
-        let part = Expression::new(element, "@[@]", vec![whole, index]).runtime().lvalue();
-        self.part_without_components(part, ty, constraints)
+        let part = if let Type::Struct(of) = &whole.ty {
+            let members: Vec<_> =
+                of.members.iter().filter(|(_, member)| member.has_place(ty)).cloned().collect();
+            let (name, member) = self.random.one(&members).clone();
+            Expression::new(member, &format!("@.{name}"), vec![whole])
+        } else if let Some((element, count)) = whole.ty.element() {
+            let index = self.index(count, constraints);
+            Expression::new(element, "@[@]", vec![whole, index])
+        } else {
+            return whole;
+        };
+        self.place(part.runtime().lvalue(), ty, constraints)
     }
 }

@@ -64,7 +64,7 @@ impl Generator {
         if nests && context.loops < 2 && !self.item.is_empty() && self.random.once_in(8) {
             return self.known_loop(inner, block);
         }
-        match self.random.below(24) {
+        match self.random.below(27) {
             0..=2 => self.declare(context, block),
             3..=6 => self.assign(context, block),
             7 | 8 if nests => self.branch(inner, block),
@@ -82,6 +82,9 @@ impl Generator {
                 block.push(Statement(Vec::new()).block("", inside));
             }
             23 => self.pointer(context, block),
+            24 => self.store_whole(context, block),
+            25 => self.constant_let(block),
+            26 => self.constant_call(block),
             _ => self.assign(context, block),
         }
     }
@@ -93,11 +96,10 @@ impl Generator {
         let value = self.expression(&ty, constraints);
         let value = self.bounded(value);
         let name = self.name();
-        let constant = value.constant;
         match self.random.below(4) {
             0 | 1 => {
-                block.push(Statement::new(&format!("let {name} = @;"), vec![value]));
-                self.scope.push(Variable { constant, ..Variable::value(&name, ty, uniform) });
+                Self::bind(&name, value, block);
+                self.scope.push(Variable::value(&name, ty, uniform));
             }
             kind => {
                 let statement = if kind == 2 && self.random.once_in(2) {
@@ -303,6 +305,8 @@ impl Generator {
         let (name, suffix, word) = (self.name(), scalar.suffix(), scalar.name());
         let first = self.expression(&ty, constraints);
         block.push(Statement::new(&format!("var {name}: {} = @;", of_sum.name()), vec![first]));
+        let variable = Variable::value(&name, ty, false);
+        self.scope.push(Variable { space: Space::Function, writable: true, ..variable });
         let mut bound = self.bound(uniform);
         if self.random.once_in(2) {
             bound = Expression::new(U32, "(@ * 7u)", vec![bound]);
@@ -335,8 +339,6 @@ impl Generator {
         let head = format!("for (var row_ = {start}; row_ < {word}(@); row_++) ");
         let body = vec![Statement::new(&sum, Vec::new())];
         block.push(Statement::new(&head, vec![bound]).block("", body));
-        let variable = Variable::value(&name, ty, false);
-        self.scope.push(Variable { space: Space::Function, writable: true, ..variable });
     }
 
     fn while_loop(&mut self, inner: Context, block: &mut Block) {
@@ -378,23 +380,24 @@ impl Generator {
             body.push(Statement::new("workgroupBarrier();", Vec::new()));
             self.shared_uses = modes;
         }
-        // Variables of the body are visible in `continuing`, unless a `continue` bypasses their declaration.
+        let declared: Vec<_> = self.scope[kept.0..].iter().map(|variable| variable.name.clone()).collect();
+        // Variables of the body are visible in `continuing`, but must not be used if a `continue` bypasses their
+        // declaration.
         if continues {
-            self.close(kept);
+            self.hide(kept.0);
         }
         let inside =
             Context { breaks: false, continues: false, returns: false, barriers: false, depth: 0, ..inside };
-        let opened = self.open();
-        let mut continuing = self.statements(inside, 2);
-        let bound = self.bound(uniform);
-        self.close(opened);
+        let (mut continuing, bound) = if !declared.is_empty() && self.random.once_in(2) {
+            self.shadowing(&declared, inside)
+        } else {
+            (self.statements(inside, 2), self.bound(uniform))
+        };
         continuing.push(Statement::new(&format!("{name} += 1u;"), Vec::new()));
         if !ends_first {
             continuing.push(Statement::new(&format!("break if {name} >= @;"), vec![bound]));
         }
-        if !continues {
-            self.close(kept);
-        }
+        self.close(kept);
         self.allow(&name);
         body.push(Statement::new("continuing ", Vec::new()).block("", continuing));
         block.push(Statement::new("loop ", Vec::new()).block("", body));
@@ -418,12 +421,12 @@ impl Generator {
         let way = *self.random.one(&ways);
         let condition = self.condition(context, context.barriers);
         let mut inside = Vec::new();
+        let kept = self.open();
         if self.random.once_in(2) {
-            let kept = self.open();
             self.assign(Context { uniform: false, barriers: false, ..context }, &mut inside);
-            self.close(kept);
         }
         inside.push(if way == "return" { self.return_() } else { Statement::new(way, Vec::new()) });
+        self.close(kept);
         block.push(Statement::new("if @ ", vec![condition]).block("", inside));
     }
 
@@ -525,16 +528,16 @@ impl Generator {
             return;
         }
         if self.random.once_in(5)
-            && let Some(cell) = self.uniform_cell.clone()
+            && let Some((cell, ty)) = self.uniform_cell.clone()
         {
             let constraints = self.random_constraints(true);
-            let value = self.runtime_expression(&U32, constraints);
+            let value = self.runtime_expression(&ty, constraints);
             let lane = self.lane.clone();
             let store = Statement::new(&format!("{cell} = @;"), vec![value]);
             block.push(Statement::new(&format!("if {lane} == 0u "), Vec::new()).block("", vec![store]));
             let name = self.name();
             block.push(Statement::new(&format!("let {name} = workgroupUniformLoad(&{cell});"), Vec::new()));
-            self.scope.push(Variable::value(&name, U32, true));
+            self.scope.push(Variable::value(&name, ty, true));
         } else {
             let both = self.random.once_in(3);
             let text = if both { "workgroupBarrier(); storageBarrier();" } else { "workgroupBarrier();" };

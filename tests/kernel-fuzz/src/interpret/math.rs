@@ -30,10 +30,60 @@ fn of_float(fun: Fun, scalar: Scalar, at: &[u64]) -> Result<u64, Invalid> {
         Fun::Sign => x(0).signum(),
         Fun::Step => f64::from(x(0) <= x(1)),
         Fun::Fma => x(0) * x(1) + x(2),
+        Fun::Mix => x(0) * (1.0 - x(2)) + x(1) * x(2),
+        Fun::SmoothStep if x(0) < x(1) => {
+            let t = ((x(2) - x(0)) / (x(1) - x(0))).clamp(0.0, 1.0);
+            t * t * (3.0 - 2.0 * t)
+        }
+        Fun::Ldexp => x(0) * f64::from(at[1] as i32).exp2(),
+        Fun::QuantizeToF16 => half::f16::from_f64(x(0)).to_f64(),
         Fun::Clamp => return Err(Invalid::Inexact),
         _ => return Err(Invalid::unknown(&format!("{fun:?} of floats"))),
     };
     float_bits(scalar, value)
+}
+
+/// Evaluates a built-in function of whole vectors.
+///
+/// # Errors
+/// Its result is not exact.
+pub(super) fn of_vectors(
+    fun: Fun,
+    scalar: Scalar,
+    (x, y, z): (&[u64], &[u64], &[u64]),
+    out: &mut [u64],
+) -> Result<(), Invalid> {
+    let floats = |words: &[u64]| words.iter().map(|word| float(scalar, *word)).collect::<Vec<_>>();
+    let (x, y, z) = (floats(x), floats(y), floats(z));
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let along = dot(&y, &x);
+    for (index, out) in out.iter_mut().enumerate() {
+        let value = match fun {
+            Fun::Reflect => x[index] - 2.0 * along * y[index],
+            Fun::Refract => {
+                let kept = 1.0 - z[0] * z[0] * (1.0 - along * along);
+                let bent = z[0] * x[index] - (z[0] * along + kept.max(0.0).sqrt()) * y[index];
+                if kept < 0.0 { 0.0 } else { bent }
+            }
+            _ if dot(&y, &z) < 0.0 => x[index],
+            _ => -x[index],
+        };
+        *out = float_bits(scalar, value)?;
+    }
+    Ok(())
+}
+
+/// The two members of the result of `modf` or `frexp`.
+///
+/// # Errors
+/// A result is not exact.
+pub(super) fn parts(fun: Fun, scalar: Scalar, word: u64) -> Result<[u64; 2], Invalid> {
+    let value = float(scalar, word);
+    if fun == Fun::Modf {
+        return Ok([float_bits(scalar, value.fract())?, float_bits(scalar, value.trunc())?]);
+    }
+    let exponent = if value == 0.0 { 0 } else { value.abs().log2().floor() as i32 + 1 };
+    Ok([float_bits(scalar, value * f64::from(-exponent).exp2())?, u64::from(exponent as u32)])
 }
 
 fn of_integer(fun: Fun, scalar: Scalar, at: &[u64]) -> Result<u64, Invalid> {

@@ -17,6 +17,8 @@ mod launch;
 mod layout;
 mod math;
 mod memory;
+mod packing;
+pub(crate) mod reference;
 mod scalar;
 mod statement;
 
@@ -85,8 +87,9 @@ impl Parsed {
     /// # Errors
     /// naga's message.
     pub fn new(text: &str) -> Result<Self, String> {
-        let module = naga::front::wgsl::parse_str(text).map_err(|error| error.emit_to_string(text))?;
-        Self::of_module(module, text)
+        let text = reference::reference(text);
+        let module = naga::front::wgsl::parse_str(&text).map_err(|error| error.emit_to_string(&text))?;
+        Self::of_module(module, &text)
     }
 
     /// Validates a module; messages show lines of `text`.

@@ -133,6 +133,9 @@ impl<'a> Interpreter<'a> {
                     | Expression::Unary { .. }
                     | Expression::Binary { .. }
                     | Expression::As { .. }
+                    | Expression::Math { .. }
+                    | Expression::Relational { .. }
+                    | Expression::Select { .. }
             );
             if handle.index() > root.index() {
                 break;
