@@ -97,8 +97,10 @@ fn with_reason(text: &str) -> Option<String> {
     let reason =
         reason.map_or("an argument is out of range, or the result is too large", |(_, reason)| *reason);
     let mut called = name.to_owned();
-    called[..1].make_ascii_lowercase();
-    let called = if called == "smoothStep" { "smoothstep" } else { &called };
+    if let Some(first) = called.get_mut(..1) {
+        first.make_ascii_lowercase();
+    }
+    let called = if name == "SmoothStep" { "smoothstep" } else { &called };
     let rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
     Some(format!("`{called}` has no value as a constant here\n{rest}\n  = note: {reason}"))
 }

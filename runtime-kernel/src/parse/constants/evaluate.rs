@@ -136,8 +136,7 @@ impl<'a> Scopes<'a> {
 
     /// What a name stands for.
     pub(super) fn named(&self, name: &str) -> Option<Constant<'a>> {
-        let local = self.locals.get(name).filter(|_| !self.is_outside.get());
-        if let Some(local) = local.and_then(|values| values.last()) {
+        if let Some(local) = self.local(name) {
             return local.clone();
         }
         let (&name, &place) = self.constants.get_key_value(name)?;
@@ -185,8 +184,8 @@ impl<'a> Scopes<'a> {
             ExprKind::Binary(operator @ ("&&" | "||"), parts) => {
                 let left = plain(&parts[0])?.as_bool()?;
                 let right = self.value(&parts[1]);
-                // The other side is not evaluated, but has a type.
-                let is_known = left == (*operator == "||") && self.may_be_bool(&right, &parts[1]);
+                // The other side is not evaluated, but is a constant with a type.
+                let is_known = left == (*operator == "||") && self.may_be_bool(right.as_ref(), &parts[1]);
                 Some(Value::bool(if is_known { left } else { right?.value()?.as_bool()? }))
             }
             ExprKind::Binary(operator, parts) => binary(operator, &plain(&parts[0])?, &plain(&parts[1])?),
@@ -204,23 +203,33 @@ impl<'a> Scopes<'a> {
         value.map(Constant::Value)
     }
 
-    /// Whether an expression that may have no value is a boolean, as far as this is known: types of arrays must be valid.
-    fn may_be_bool(&self, value: &Option<Constant<'a>>, expression: &Expr<'a>) -> bool {
-        let is_bool =
-            value.as_ref().is_none_or(|value| value.value().is_some_and(|value| value.as_bool().is_some()));
-        is_bool && self.has_valid_arrays(expression)
+    /// Whether an expression, which may have no value, is a constant boolean as far as this is known.
+    fn may_be_bool(&self, value: Option<&Constant<'a>>, expression: &Expr<'a>) -> bool {
+        let is_bool = |value: &Constant<'_>| value.value().is_some_and(|value| value.as_bool().is_some());
+        value.is_none_or(is_bool) && self.is_constant(expression)
     }
 
-    fn has_valid_arrays(&self, expression: &Expr<'a>) -> bool {
-        let is_valid = match &expression.kind {
+    /// Whether an expression has only constants and types that are valid.
+    fn is_constant(&self, expression: &Expr<'a>) -> bool {
+        let is_constant = match &expression.kind {
+            ExprKind::Name(name) => match self.local(name) {
+                Some(value) => value.is_some(),
+                None => self.constants.contains_key(name),
+            },
             ExprKind::Call("array", types, _) => self.second_type(types.start).is_none_or(|count| {
                 let count = Expr::at(&self.tokens[..types.end], count).and_then(|count| self.value(&count));
-                count
-                    .is_some_and(|count| count.value().and_then(Value::as_int).is_some_and(|count| count > 0))
+                let count = count.and_then(|count| count.value()?.as_int());
+                count.is_some_and(|count| count > 0)
             }),
+            ExprKind::Call(name, ..) => !self.functions.contains(name),
             _ => true,
         };
-        is_valid && expression.parts().iter().all(|part| self.has_valid_arrays(part))
+        is_constant && expression.parts().iter().all(|part| self.is_constant(part))
+    }
+
+    /// What a name that is declared in a function stands for.
+    fn local(&self, name: &str) -> Option<&Option<Constant<'a>>> {
+        if self.is_outside.get() { None } else { self.locals.get(name)?.last() }
     }
 
     fn call(&self, name: &str, template: &Range<usize>, arguments: &[Constant<'a>]) -> Option<Constant<'a>> {

@@ -291,10 +291,12 @@ fn split<'a>(name: &str, value: &Value) -> Option<Constant<'a>> {
     let second = second.into_iter().map(|x| if is_frexp { Number::Int(x as i128) } else { Number::Float(x) });
     let first = Value::new(value.kind, value.shape, first.into_iter().map(Number::Float))?;
     let second = Value::new(kind, value.shape, second)?;
+    // naga's `frexp` of `f16` has another type.
+    let concrete = value.concrete().filter(|value| !is_frexp || value.kind != Kind::F16);
     let composite = Composite {
         names: vec!["fract", if is_frexp { "exp" } else { "whole" }],
         elements: [first, second].map(Constant::Value).to_vec(),
-        call: value.concrete().map(|value| format!("{name}({})", value.text())),
+        call: concrete.map(|value| format!("{name}({})", value.text())),
         is_missing: true,
     };
     (value.shape.0 == 1).then(|| Constant::Composite(Rc::new(composite)))

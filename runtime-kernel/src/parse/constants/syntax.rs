@@ -159,7 +159,7 @@ impl<'a> Parser<'a> {
         let mut base = self.primary()?;
         loop {
             if self.takes(".") {
-                let name = self.text(0);
+                let name = self.tokens.get(self.at)?.text;
                 self.at += 1;
                 self.count()?;
                 base = self.made(start, ExprKind::Member(Box::new(base), name));

@@ -106,8 +106,9 @@ fn the_other_side_of_a_logical_operator_is_not_evaluated() {
     assert_eq!(value("true || 1 / 0 == 0").as_deref(), Some("true"));
     assert_eq!(value("true && 1 / 0 == 0"), None);
     assert_eq!(value("true || array<bool, 2 * 2>()[1 / 0]").as_deref(), Some("true"));
-    // The other side has a type.
+    // The other side is a constant with a type.
     for expression in [
+        "true || y",
         "false && 1",
         "true || vec2(true)",
         "true || array<bool, 1 - 2>()[0]",
@@ -116,6 +117,13 @@ fn the_other_side_of_a_logical_operator_is_not_evaluated() {
         assert_eq!(value(expression), None, "{expression}");
     }
     assert_eq!(value("select(1u, 3u, 1 < 2 || 1 / 0 == 0)").as_deref(), Some("3u"));
+}
+
+#[test]
+fn a_side_that_is_not_evaluated_is_a_constant() {
+    let code = "var<private> v = 1; fn g() -> bool { return true; } fn f(x: f32) {
+        const a = false && x > 1; const b = true || v == 1; const c = true || g(); let l = 1; const d = true || l == 1; }";
+    assert_eq!(evaluated(code), None);
 }
 
 #[test]
@@ -259,6 +267,25 @@ fn expressions_are_found_where_they_may_be() {
     ] {
         let found = evaluated(code).unwrap_or_default();
         assert!(found.ends_with(expected), "{code}: {found}");
+    }
+}
+
+#[test]
+fn texts_that_end_or_lack_a_word_anywhere_are_read() {
+    let code = "const b = mix(A()[0], S(1, vec2(2f)).b.x, 0x1.8p-1f) + 1.5e+3; const m = modf(.5); const c = m.fract;
+        struct S { @size(8) a: f32, b: vec2<f32> } alias A = array<f32, N>; const N = 1 << 2u; const h = -0x3p2h;
+        fn f(x: f32) -> f32 { const t = transpose(mat2x2<f32>(1, 2, 3, 4))[1].yx; for (var i = 0; i < 3; i++) { }
+        let y = array<u32, pack4xU8(vec4(1))>()[0] >> 65u; return select(t.x, ~1, true || !false && x != 0); }";
+    assert!(evaluated(code).is_some());
+    let tokens: Vec<_> = crate::parse::tokens::tokens(code).collect();
+    for token in &tokens {
+        let (before, after) = (&code[..token.range.start], &code[token.range.end..]);
+        for text in
+            [before.to_owned(), format!("{before}{after}"), format!("{before}{0}{0}{after}", token.text)]
+        {
+            _ = may_be_wrong(&text);
+            _ = evaluated(&text);
+        }
     }
 }
 

@@ -205,7 +205,7 @@ impl<'a> Scopes<'a> {
     /// The count of elements in a type.
     fn count(&self, at: usize) -> Option<i128> {
         let end = matches!(text(self.tokens, at + 1), ">" | ",");
-        let expression = Expr::at(&self.tokens[..at + 1], at).filter(|_| end)?;
+        let expression = Expr::at(self.tokens.get(..=at)?, at).filter(|_| end)?;
         match expression.kind {
             ExprKind::Literal(..) | ExprKind::Name(_) => self.value(&expression)?.value()?.as_int(),
             _ => None,
@@ -238,7 +238,8 @@ impl<'a> Scopes<'a> {
 fn inferred<'a>(elements: &[Constant<'a>]) -> Option<Constant<'a>> {
     let kinds: Option<Vec<_>> = elements.iter().map(|element| Some(element.value()?.kind)).collect();
     let Some(kinds) = kinds else { return Some(Constant::composite(Vec::new(), elements.to_vec())) };
-    let kind = kinds[1..].iter().try_fold(*kinds.first()?, |kind, other| kind.common(*other))?;
+    let (first, rest) = kinds.split_first()?;
+    let kind = rest.iter().try_fold(*first, |kind, other| kind.common(*other))?;
     let elements: Option<Vec<_>> =
         elements.iter().map(|element| element.value()?.automatic(kind).map(Constant::Value)).collect();
     Some(Constant::composite(Vec::new(), elements?))
