@@ -300,11 +300,10 @@ fn number(literal: &str) -> Option<u32> {
 
 /// Whether a name without the letter of its scalar is that of vectors or matrices.
 fn is_vector(stem: &str) -> bool {
-    match stem.as_bytes() {
-        [b'v', b'e', b'c', b'2'..=b'4'] => true,
-        [b'm', b'a', b't', b'2'..=b'4', b'x', b'2'..=b'4'] => true,
-        _ => false,
-    }
+    matches!(
+        stem.as_bytes(),
+        [b'v', b'e', b'c', b'2'..=b'4'] | [b'm', b'a', b't', b'2'..=b'4', b'x', b'2'..=b'4']
+    )
 }
 
 #[cfg(test)]
