@@ -13,10 +13,9 @@ use crate::shrink::smaller;
 use crate::worker::encode;
 
 /// Verdicts that are not findings: the device (empty for all), the text of the verdict, and the reason.
-const KNOWN: [(&str, &str, &str); 8] = [
+const KNOWN: [(&str, &str, &str); 7] = [
     // Not provably uniform by WGSL's rules; the generator's rules are simpler than a compiler's.
     ("", "rejected a barrier must be reached", "a barrier in possibly divergent control flow"),
-    ("", "rejected nested too deep", "nesting beyond the documented limit"),
     // naga rejects a constant index out of range. Values of `let`s, and unrolling, make some constant; the lowering does
     // not validate that.
     ("transforms", "rejected Accessing index", "a constant index out of range"),
