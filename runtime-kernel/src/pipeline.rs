@@ -19,7 +19,7 @@ use crate::parse::{
     Parsed, diagnostic, expansion_limits, panic_guard, parse_amended, parse_and_validate, source_edits,
 };
 use crate::parse::{
-    bindings, by_value, constants, continuing_names, directives, half_bitcasts, half_frexp,
+    bindings, by_value, constants, continuing_names, directives, half_bitcasts, half_frexp, negations,
     nested_alignments, rules, subgroup_calls, textures, unreached_functions,
 };
 use crate::print::c::{self, CCode};
@@ -291,6 +291,7 @@ fn edited<'a>(code: &'a str, path: &str, specialisation: &Specialisation) -> Res
     let code = source_edits::with_elements(code, path, &specialisation.named_elements())?;
     let code = then(code, directives::without_needless);
     let code = then(code, continuing_names::without_repeated);
+    let code = then(code, negations::parted);
     let code = match nested_alignments::written_out(&code, path)? {
         Cow::Owned(edited) => Cow::Owned(edited),
         Cow::Borrowed(_) => code,

@@ -18,6 +18,7 @@ mod late_operands;
 mod let_values;
 pub(crate) mod limits;
 mod merged_types;
+pub(crate) mod negations;
 pub(crate) mod nested_alignments;
 pub(crate) mod panic_guard;
 mod pointer_aliases;

@@ -324,3 +324,18 @@ fn strict_rules() {
         default: { for (;;) { if strict_rules_y[7] > 3u { break; } strict_rules_y[7] += 2u; } }
     }
 }
+
+//# negations: two signs without a blank are a subtraction and a negation, and `i--` stays a decrement
+//= read i32: 7 3
+//= write i32: 0*3 -> 10 -3 6
+@group(0) @binding(0) var<storage, read> negations_x: array<i32>;
+@group(0) @binding(1) var<storage, read_write> negations_y: array<i32>;
+@compute @workgroup_size(1)
+fn negations() {
+    let a = negations_x[0];
+    let b = negations_x[1];
+    negations_y[0] = a--b;
+    negations_y[1] = ---b;
+    negations_y[2] = a;
+    negations_y[2]--;
+}

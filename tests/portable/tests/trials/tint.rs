@@ -43,7 +43,6 @@ const FAILURES: &[(&str, &str)] = &[
         "a function of 255 pointers to variables is not analysed, so that its results vary",
     ),
     ("statements/assign/swizzle_assign.wgsl", "naga 30 lacks the language extension swizzle_assignment"),
-    ("statements/decrement/split.wgsl", "naga 30 takes the `--` of `b--b` for a decrement"),
     (
         "types/functions/shader_io/compute_subgroup_builtins_struct.wgsl",
         "built-in values of emulated subgroups are parameters, not members (docs/kernels.md)",
