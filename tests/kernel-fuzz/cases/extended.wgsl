@@ -10,5 +10,5 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
     if far > -9 { flags |= 2u; }
     if u64(near) < 9 { flags |= 4u; }
     if i64(id.x - 16u) < 9 { flags |= 8u; }
-    y[id.x] = flags | u32(far >> 40u) << 4u;
+    y[id.x] = flags | (u32(far >> 40u) << 4u);
 }

@@ -159,6 +159,11 @@ impl<'a> Interpreter<'a> {
             Expression::Swizzle { vector, .. } => has(vector),
             Expression::Unary { expr, .. } | Expression::As { expr, .. } => has(expr),
             Expression::Binary { left, right, .. } => has(left) && has(right),
+            Expression::Math { arg, arg1, arg2, arg3, .. } => {
+                has(arg) && [arg1, arg2, arg3].into_iter().flatten().all(has)
+            }
+            Expression::Relational { argument, .. } => has(argument),
+            Expression::Select { condition, accept, reject } => has(condition) && has(accept) && has(reject),
             _ => false,
         }
     }
