@@ -113,17 +113,29 @@ fn contains_barrier(function: &Function, functions: &[bool]) -> bool {
     })
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Barrier,
+    /// An operation on cooperative matrices.
+    Matrix,
+    /// The address of a `workgroupUniformLoad`, which is the condition at the same time.
+    Address,
+}
+
 /// A barrier that not all invocations reach, and the condition responsible.
 struct DivergentBarrier {
-    /// Whether it is an operation on cooperative matrices.
-    is_matrix: bool,
+    what: What,
     barrier: Span,
     condition: Span,
 }
 
 impl DivergentBarrier {
     fn message(&self, (code, path): (&str, &str), rule: &str) -> String {
-        let rule = if self.is_matrix { MATRIX_RULE } else { rule };
+        let rule = match self.what {
+            What::Barrier => rule,
+            What::Matrix => MATRIX_RULE,
+            What::Address => return format!("{}: {ADDRESS_RULE}", location(code, path, self.barrier)),
+        };
         format!(
             "{}: {rule}, but the condition at {} varies within it; move it out of that control flow, or make \
              the condition the same for all of them, as workgroupUniformLoad does",
@@ -135,6 +147,9 @@ impl DivergentBarrier {
 
 const MATRIX_RULE: &str =
     "an operation on cooperative matrices must be reached by all invocations of a work-group";
+
+const ADDRESS_RULE: &str = "workgroupUniformLoad reads one address for all invocations of a work-group, but this one varies within it; \
+     load without it, or use an index that is the same for all of them";
 
 /// The condition by which invocations diverge, if they do.
 type Divergence = Option<Span>;
@@ -182,12 +197,16 @@ impl<'a> Walk<'a> {
     fn statement(&mut self, (statement, span): (&Statement, Span), divergence: Divergence) {
         match statement {
             collective if is_collective(self.function, collective) => {
+                if let Statement::WorkGroupUniformLoad { pointer, .. } = collective {
+                    let varying = self.varying(*pointer, span);
+                    self.note(What::Address, span, varying);
+                }
                 self.barrier(self.place(collective, span), divergence);
             }
             Statement::Call { function, .. }
                 if self.barrier_functions.get(function.index()) == Some(&true) =>
             {
-                self.barrier((false, span), divergence);
+                self.barrier((What::Barrier, span), divergence);
             }
             Statement::Block(block) => self.block(block, divergence),
             Statement::If { condition, accept, reject } => {
@@ -243,24 +262,28 @@ impl<'a> Walk<'a> {
         (self.returned, self.frames) = (returned, frames);
     }
 
-    /// Whether a collective operation is one on matrices, and where it is in the text.
-    fn place(&self, statement: &Statement, span: Span) -> (bool, Span) {
+    /// What a collective operation is, and where it is in the text.
+    fn place(&self, statement: &Statement, span: Span) -> (What, Span) {
         let expressions = &self.function.expressions;
         match statement {
             Statement::Emit(range) => {
                 let mut spans = range.clone().map(|value| expressions.get_span(value));
-                (true, spans.find(Span::is_defined).unwrap_or(span))
+                (What::Matrix, spans.find(Span::is_defined).unwrap_or(span))
             }
-            Statement::CooperativeStore { data, .. } => (true, expressions.get_span(data.pointer)),
-            _ => (false, span),
+            Statement::CooperativeStore { data, .. } => (What::Matrix, expressions.get_span(data.pointer)),
+            _ => (What::Barrier, span),
         }
     }
 
-    fn barrier(&mut self, (is_matrix, barrier): (bool, Span), divergence: Divergence) {
+    fn barrier(&mut self, (what, barrier): (What, Span), divergence: Divergence) {
+        self.note(what, barrier, self.current_divergence(divergence));
+    }
+
+    fn note(&mut self, what: What, barrier: Span, condition: Divergence) {
         // Loops are walked twice.
-        let is_known = self.found.iter().any(|found| found.barrier == barrier);
-        if let (Some(condition), false) = (self.current_divergence(divergence), is_known) {
-            self.found.push(DivergentBarrier { is_matrix, barrier, condition });
+        let is_known = self.found.iter().any(|found| found.barrier == barrier && found.what == what);
+        if let (Some(condition), false) = (condition, is_known) {
+            self.found.push(DivergentBarrier { what, barrier, condition });
         }
     }
 
@@ -415,6 +438,33 @@ mod tests {
             let error = check(&body).expect_err(&body);
             assert!(error.contains("k.wgsl:13: a barrier must be reached by all"), "{body}: {error}");
             assert!(error.contains("the condition at k.wgsl:12 varies"), "{body}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_uniform_load_has_one_address() {
+        let load = |index: &str| {
+            let code = format!(
+                "var<workgroup> w: array<array<u32, 4>, 4>; @group(0) @binding(0) var<storage, read_write> b: array<u32>;
+                 fn load(i: u32) -> u32 {{ return workgroupUniformLoad(&w[1][i]); }}
+                 @compute @workgroup_size(8) fn main(@builtin(local_invocation_index) i: u32) {{
+                     let p = &w[{index}]; b[i] = workgroupUniformLoad(&p[2]) + load({index});
+                 }}"
+            );
+            Program::parse(&code, "k.wgsl", &Specialisation::default())
+                .map(drop)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(load("3u"), Ok(()));
+        assert_eq!(load("workgroupUniformLoad(&w[0][1])"), Ok(()));
+        for index in ["i", "b[0]"] {
+            let error = load(index).expect_err(index);
+            let lines: Vec<_> = error.lines().collect();
+            assert_eq!(lines.len(), 2, "{error}");
+            assert!(
+                lines.iter().all(|line| line.contains("workgroupUniformLoad reads one address")),
+                "{error}"
+            );
         }
     }
 
