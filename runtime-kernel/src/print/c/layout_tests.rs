@@ -9,6 +9,7 @@ use naga::{ArraySize, Handle, Module, Type, TypeInner};
 use spirv::{Decoration, Op};
 
 use crate::ir::cooperative::ROW_ALIGNMENT;
+use crate::parse::nested_alignments;
 use crate::{Checks, Dialect, Program, Specialisation};
 
 /// Structures of a text.
@@ -225,7 +226,9 @@ fn random_structures_have_the_layout_of_naga() {
     for seed in 1..=TEXTS {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let code = text(&mut random);
-        let module = naga::front::wgsl::parse_str(&code).unwrap_or_else(|error| panic!("{error}\n{code}"));
+        let written = nested_alignments::written_out(&code, "").unwrap();
+        let module =
+            naga::front::wgsl::parse_str(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
         let mut layouts = Layouter::default();
         layouts.update(module.to_ctx()).unwrap();
         let program = Program::parse(&code, "", &Specialisation::default())
