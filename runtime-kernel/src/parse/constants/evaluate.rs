@@ -6,10 +6,10 @@ use std::ops::Range;
 use naga::{FastHashMap, FastHashSet};
 
 use super::bits;
+use super::constant::{Constant, Type, place_of_name};
 use super::functions::call;
 use super::operators::{binary, unary};
 use super::syntax::{Expr, ExprKind};
-use super::types::{Constant, Type, place_of_name};
 use super::value::Value;
 use crate::parse::tokens::{Token, text};
 

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use super::bits;
+use super::constant::{Composite, Constant};
 use super::literals::scaled;
 use super::operators::{binary, unary};
-use super::types::{Composite, Constant};
 use super::value::{Kind, Number, Value, rounded, wrapped};
 
 /// The functions that naga 30 does not evaluate (gfx-rs/wgpu 7700 is about one of them), or wrongly: `atanh` of numbers

@@ -4,6 +4,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "the bits of WGSL's types, and rounding to them")]
 
 mod bits;
+mod constant;
 mod evaluate;
 mod functions;
 mod literals;
@@ -20,10 +21,10 @@ use std::ops::Range;
 use naga::front::wgsl;
 use naga::{Module, Scalar, ScalarKind};
 
+use self::constant::Constant;
 use self::evaluate::Scopes;
 use self::functions::MISSING;
 use self::syntax::{Expr, ExprKind};
-use self::types::Constant;
 use self::value::Kind;
 pub(super) use self::value::Value;
 use super::text_edits::{Edit, applied};
