@@ -32,7 +32,7 @@ fn mandelbrot(@builtin(global_invocation_id) id: vec3u) {
     var x = T(0);
     var y = T(0);
     var count = 0u;
-    while count < scalars.most && x * x + y * y <= T(65536) {
+    while count < scalars.most && f32(x * x + y * y) <= 65536.0 {
         let next = x * x - y * y + real;
         y = T(2) * x * y + imaginary;
         x = next;
