@@ -24,9 +24,11 @@ mod launch_scalar;
 #[cfg(test)]
 mod tests;
 
+use naga::{AddressSpace, Module};
 use runtime_core::Result;
 
 use self::lanes::Copier;
+use crate::interface::Interface;
 use crate::program::Program;
 use crate::transform::inline::{Purpose, inline};
 
@@ -59,5 +61,17 @@ pub(crate) fn coarsened(program: &Program, items: Option<u32>) -> Result<Option<
     if interfaces.iter().all(|interface| interface.items_per_thread == 1) {
         return Ok(None);
     }
+    make_unused_immediates_private(&mut module, &interfaces);
     Ok(Some(Program { interfaces, ..program.with(module)? }))
+}
+
+/// One variable of scalars is left to each entry point: the validation layers of Vulkan (1.3.239) check one that is not used
+/// against the launch's.
+fn make_unused_immediates_private(module: &mut Module, interfaces: &[Interface]) {
+    for (handle, variable) in module.global_variables.iter_mut() {
+        let is_used = interfaces.iter().any(|interface| interface.immediate == Some(handle));
+        if variable.space == AddressSpace::Immediate && !is_used {
+            variable.space = AddressSpace::Private;
+        }
+    }
 }

@@ -64,6 +64,15 @@ fn the_scalar_follows_those_of_the_kernel() {
 }
 
 #[test]
+fn only_the_scalars_of_the_launch_are_immediates() {
+    for body in ["y[id.x] = x[id.x];", "if id.x < s.n { y[id.x] = x[id.x]; }"] {
+        let program = coarsened("struct S { n: u32 } var<immediate> s: S;", "f32", body);
+        let spaces = program.module.global_variables.iter().map(|(_, variable)| variable.space);
+        assert_eq!(spaces.filter(|space| *space == naga::AddressSpace::Immediate).count(), 1, "{body}");
+    }
+}
+
+#[test]
 fn the_loads_of_all_items_come_before_their_stores() {
     let program = coarsened("", "f32", "let i = id.x; if i < arrayLength(&x) { y[i] = x[i] * 3.0; }");
     for dialect in [Dialect::Cuda, Dialect::OpenCl] {
