@@ -64,8 +64,10 @@ impl<'a> Member<'a> {
                 factor = factor.saturating_mul(if stem.ends_with('2') { 2 } else { 4 });
             }
             let base = match scalar {
-                "f16" | "h" => Base::Bytes(2),
-                "f32" | "i32" | "u32" | "f" | "i" | "u" => Base::Bytes(4),
+                "f16" => Base::Bytes(2),
+                "f32" | "i32" | "u32" => Base::Bytes(4),
+                "h" if scalar.len() < name.len() => Base::Bytes(2),
+                "f" | "i" | "u" if scalar.len() < name.len() => Base::Bytes(4),
                 "f64" | "i64" | "u64" => Base::Bytes(8),
                 _ if text(tokens, ty + 1) == "<" => {
                     ty += 2;
@@ -171,7 +173,7 @@ impl<'a> Alignment<'a> {
 
     /// As WGSL.
     fn expression(&self) -> String {
-        self.others.iter().fold(self.full.to_string(), |all, other| format!("max({all}, {other})"))
+        self.others.iter().fold(self.full.to_string(), |all, other| format!("max({all}, u32({other}))"))
     }
 
     fn raise(&mut self, other: &Self) {
@@ -195,11 +197,14 @@ impl<'a> Text<'a, '_> {
     fn alignments(&self) -> HashMap<&'a str, Alignment<'a>> {
         let mut users: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, (_, members)) in self.types.iter().enumerate() {
-            for member in members {
-                if let Base::Named(name) = member.base {
-                    users.entry(name).or_default().push(at);
-                }
-            }
+            let names = members.iter().filter_map(|member| match member.base {
+                Base::Named(name) => Some(name),
+                Base::Bytes(_) => None,
+            });
+            names
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .for_each(|name| users.entry(name).or_default().push(at));
         }
         let mut known: HashMap<&str, Alignment<'a>> = HashMap::new();
         let mut pending: Vec<_> = (0..self.types.len()).collect();
@@ -273,7 +278,7 @@ impl<'a> Text<'a, '_> {
             Some(_) if needed.others.is_empty() => Ok(None),
             _ => {
                 let range = self.tokens[argument.start].range.start..self.tokens[argument.end - 1].range.end;
-                Ok(Some((range, format!("max({}, {})", self.slice(argument), needed.expression()))))
+                Ok(Some((range, format!("max(u32({}), {})", self.slice(argument), needed.expression()))))
             }
         }
     }
@@ -283,11 +288,18 @@ impl<'a> Text<'a, '_> {
     }
 }
 
-/// The constants of a text that are numbers.
+/// The constants of the module that are numbers.
 fn constants<'a>(tokens: &[Token<'a>]) -> HashMap<&'a str, u32> {
-    let definitions =
-        tokens.windows(5).filter(|five| (five[0].text, five[2].text, five[4].text) == ("const", "=", ";"));
-    definitions.filter_map(|five| Some((five[1].text, number(five[3].text)?))).collect()
+    let mut depth = 0_usize;
+    let outside = tokens.windows(5).filter(|five| {
+        match five[0].text {
+            "{" => depth += 1,
+            "}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (five[0].text, five[2].text, five[4].text) == ("const", "=", ";")
+    });
+    outside.filter_map(|five| Some((five[1].text, number(five[3].text)?))).collect()
 }
 
 fn number(literal: &str) -> Option<u32> {
@@ -325,7 +337,7 @@ mod tests {
             ),
             ("@size(128) b: array<I, (4)>,", "@align(64) @size(128) b: array<I, (4)>,"),
             ("@align(128) b: I", "@align(128) b: I"),
-            ("@align(N) b: I", "@align(max(N, 64)) b: I"),
+            ("@align(N) b: I", "@align(max(u32(N), 64)) b: I"),
             ("@align(K,) b: I", "@align(K,) b: I"),
             ("a: array<u32, N>, b: array<vec3f>", "a: array<u32, N>, b: array<vec3f>"),
         ] {
@@ -337,8 +349,17 @@ mod tests {
     #[test]
     fn alignments_go_through_structures_and_aliases_in_any_order() {
         let code = "struct C { a: u32, b: A } alias A = array<B, 2>; struct B { a: u32, b: I } struct I { @align(1 << 5) x: u32, @align(8) y: u32 }";
-        let expected = code.replace("b: A", "@align(max(8, 1 << 5)) b: A");
-        assert_eq!(written(code), expected.replace("b: I", "@align(max(8, 1 << 5)) b: I"));
+        let expected = code.replace("b: A", "@align(max(8, u32(1 << 5))) b: A");
+        assert_eq!(written(code), expected.replace("b: I", "@align(max(8, u32(1 << 5))) b: I"));
+    }
+
+    #[test]
+    fn only_what_the_module_declares_counts() {
+        let code =
+            "const W = 16; struct I { @align(W) x: u32 } struct O { a: u32, b: I } fn f() { const W = 64; }";
+        assert_eq!(written(code), code.replace("b: I", "@align(16) b: I"));
+        let code = "struct i { @align(16) x: u32 } struct O { a: u32, b: i }";
+        assert_eq!(written(code), code.replace("b: i", "@align(16) b: i"));
     }
 
     #[test]

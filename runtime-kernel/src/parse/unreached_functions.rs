@@ -19,24 +19,25 @@ pub(crate) fn blanked(module: &Module, code: &str) -> String {
         return code.to_owned();
     }
     let mut edits = Vec::new();
-    // The start of the declaration, the name of its function, and the depth in braces.
-    let (mut start, mut name, mut depth) = (None, None, 0_usize);
+    // The start of the declaration, the name of its function, whether that is for drawing, and the depth in braces.
+    let (mut start, mut name, mut draws, mut depth) = (None, None, false, 0_usize);
     let mut list = tokens(code);
     while let Some(token) = list.next() {
         let start_of_this = *start.get_or_insert(token.range.start);
         match token.text {
             "fn" => name = list.next().map(|token| token.text),
+            "vertex" | "fragment" if depth == 0 && name.is_none() => draws = true,
             "{" => depth += 1,
             "}" => {
                 depth = depth.saturating_sub(1);
                 if depth == 0 {
-                    if name.take().is_some_and(|name| unreached.contains(name)) {
+                    if name.take().is_some_and(|name| draws || unreached.contains(name)) {
                         edits.push((start_of_this..token.range.end, String::new()));
                     }
-                    start = None;
+                    (start, draws) = (None, false);
                 }
             }
-            ";" if depth == 0 => start = None,
+            ";" if depth == 0 => (start, draws) = (None, false),
             _ => {}
         }
     }
@@ -46,6 +47,14 @@ pub(crate) fn blanked(module: &Module, code: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stages_that_draw_go_with_what_only_they_call() {
+        let code = "fn a() -> u32 { return 3u; } @fragment fn b() -> @location(0) vec4f { return vec4f(f32(a())); } @compute @workgroup_size(1) fn main() { }";
+        let mut module = naga::front::wgsl::parse_str(code).unwrap();
+        super::super::bindings::keep_compute(&mut module);
+        assert_eq!(blanked(&module, code).trim(), "@compute @workgroup_size(1) fn main() { }");
+    }
 
     #[test]
     fn only_what_is_reached_stays() {

@@ -233,13 +233,15 @@ impl<'a> Scopes<'a> {
     }
 
     fn call(&self, name: &str, template: &Range<usize>, arguments: &[Constant<'a>]) -> Option<Constant<'a>> {
+        if self.functions.contains(name) {
+            return None;
+        }
         if let ("bitcast", [Constant::Value(value)]) = (name, arguments) {
             let Type::Value(Some(kind), (1, size)) = self.ty(template.start, MAX_DEPTH)? else { return None };
             return bits::bitcast(kind, size, value).map(Constant::Value);
         }
         match self.ty(place_of_name(template), MAX_DEPTH) {
             Some(ty) => self.constructed(&ty, arguments, MAX_DEPTH),
-            None if self.functions.contains(name) => None,
             None => {
                 let values: Option<Vec<_>> = arguments.iter().map(|value| value.value().cloned()).collect();
                 call(name, &values?)

@@ -59,7 +59,7 @@ fn names_of_constants(code: &str) -> HashSet<&str> {
             [] => None,
         }
     };
-    code.split("const ").skip(1).filter_map(declared).collect()
+    code.split("const").skip(1).filter_map(declared).collect()
 }
 
 fn is_large(number: &str) -> bool {
@@ -68,17 +68,37 @@ fn is_large(number: &str) -> bool {
 }
 
 /// Whether the amount of a shift that begins a text may be a constant of 64 or more.
-fn is_large_shift(rest: &str, is_constant: impl FnOnce(&str) -> bool) -> bool {
+fn is_large_shift(rest: &str, is_constant: impl Fn(&str) -> bool) -> bool {
     let start = (0..4).find_map(|less| rest.get(..MAX_AMOUNT - less)).unwrap_or(rest);
-    let mut words = tokens(start).map(|token| token.text).skip_while(|word| *word == "(");
-    match words.next() {
-        Some(word) if word.starts_with("vec") => {
-            words.take_while(|word| !matches!(*word, ";" | "{" | "&" | "|")).any(is_large)
-        }
-        Some(word) if word.starts_with(|letter: char| letter.is_ascii_digit()) => is_large(word),
-        Some(word) => word.starts_with(|letter: char| letter.is_alphabetic()) && is_constant(word),
-        None => false,
+    let words = amount(start);
+    let is_word = |word: &str| word.starts_with(|letter: char| letter.is_alphabetic() || letter == '_');
+    let [first, rest @ ..] = &words[..] else { return false };
+    if rest.is_empty() && !is_word(first) {
+        return is_large(first);
     }
+    words.iter().enumerate().all(|(at, word)| {
+        let is_called = matches!(words.get(at + 1), Some(&("(" | "<")));
+        let is_part = at > 0 && matches!(words[at - 1], "<" | ".");
+        !is_word(word) || is_called || is_part || is_constant(word)
+    })
+}
+
+/// The words of the amount of a shift, or of `>>=`, that begins a text: up to an operator or the end of the expression.
+fn amount(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let words = tokens(text).map(|token| token.text).skip_while(|word| *word == "=");
+    let is_inside = |word: &&str| {
+        match *word {
+            "(" | "[" => depth += 1,
+            ")" | "]" if depth == 0 => return false,
+            ")" | "]" => depth -= 1,
+            ";" | "{" | "}" => return false,
+            "," | "=" | "&" | "|" | "^" | "+" | "-" | "*" | "/" | "%" => return depth > 0,
+            _ => {}
+        }
+        true
+    };
+    words.take_while(is_inside).collect()
 }
 
 /// The text with the values of constant expressions that naga does not evaluate; `None` if there are none. Lines stay the
@@ -200,6 +220,10 @@ impl<'a> Scan<'a> {
             value.as_ref().is_some_and(Constant::is_missing) && self.is_constant(&expression.range);
         let text = if is_left_out { Some("0".to_owned()) } else { value.and_then(|value| value.text()) };
         match text {
+            // Without a blank, the word before `(` would go on.
+            Some(text) if self.tokens[expression.range.start].text == "(" && !text.starts_with('(') => {
+                self.replace(expression, format!("({text})"));
+            }
             Some(text) => self.replace(expression, text),
             None => {
                 self.types(expression).for_each(|at| _ = self.expression(at));

@@ -1,5 +1,7 @@
 //! Operators on constants.
 
+use std::cmp::Ordering;
+
 use super::value::{Kind, Number, Value, wrapped};
 
 /// The value of `operator operand`.
@@ -50,13 +52,17 @@ pub(super) fn binary(operator: &str, left: &Value, right: &Value) -> Option<Valu
 
 fn scalar(operator: &str, left: Number, right: Number, kind: Kind) -> Option<Number> {
     let truth = |value: bool| Some(Number::Int(value.into()));
+    let order = match (left, right) {
+        (Number::Int(left), Number::Int(right)) => Some(left.cmp(&right)),
+        _ => left.float().partial_cmp(&right.float()),
+    };
     match operator {
         "==" => return truth(left == right),
         "!=" => return truth(left != right),
-        "<" if kind != Kind::Bool => return truth(left.float() < right.float()),
-        ">" if kind != Kind::Bool => return truth(left.float() > right.float()),
-        "<=" if kind != Kind::Bool => return truth(left.float() <= right.float()),
-        ">=" if kind != Kind::Bool => return truth(left.float() >= right.float()),
+        "<" if kind != Kind::Bool => return truth(order.is_some_and(Ordering::is_lt)),
+        ">" if kind != Kind::Bool => return truth(order.is_some_and(Ordering::is_gt)),
+        "<=" if kind != Kind::Bool => return truth(order.is_some_and(Ordering::is_le)),
+        ">=" if kind != Kind::Bool => return truth(order.is_some_and(Ordering::is_ge)),
         _ => {}
     }
     if let (Number::Int(left), Number::Int(right)) = (left, right) {

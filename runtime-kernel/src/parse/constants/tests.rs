@@ -195,9 +195,14 @@ fn abstract_numbers_are_shifted_by_any_amount() {
         ("(-9223372036854775807 - 1) >> 128u", "(-1)"),
         ("vec2(-2, 2) >> vec2(1u, 100u)", "vec2((-1), 0)"),
         ("AMOUNT - (-3 >> AMOUNT)", "65"),
+        ("-8 >> (1 + 69)", "(-1)"),
+        ("-8 >> (2u * 35u)", "(-1)"),
+        ("-8 >> u32(70)", "(-1)"),
+        ("-8 >> max(70u, 1u)", "(-1)"),
     ] {
         let code = format!("const x = {expression}; const AMOUNT = 64;");
         assert!(may_be_wrong(&code), "{expression}");
+        assert!(may_be_wrong(&code.replace("const ", "const\t")), "{expression}");
         let expected = format!("const x = {expected}; const AMOUNT = 64;");
         assert_eq!(evaluated(&code).unwrap_or_default(), expected, "{expression}");
     }
@@ -207,8 +212,25 @@ fn abstract_numbers_are_shifted_by_any_amount() {
         "x >>= 3; y >> n; const m = 64;",
         "const n: u32 = 8; y >> n;",
         "a >>",
+        "let y = (x >> (8u * i)) & 255u;",
+        "y = x >> n.a[2];",
     ] {
         assert!(!may_be_wrong(code), "{code}");
+    }
+}
+
+#[test]
+fn names_and_brackets_of_the_text_stay_what_they_are() {
+    for (code, expected) in [
+        ("fn i32(a: f32) -> f32 { return a * 2.0; } const x = i32(mix(4., 6., .5));", "const x = i32(5.0);"),
+        (
+            "fn f() { if(true||false) { switch(extractBits(7u, 0u, 1u)) { } } }",
+            "if(true) { switch(1u) { } } }",
+        ),
+        ("const x = (9007199254740993 > 9007199254740992) && true;", "const x = (true);"),
+    ] {
+        let found = evaluated(code).unwrap_or_default();
+        assert!(found.ends_with(expected), "{code}: {found}");
     }
 }
 

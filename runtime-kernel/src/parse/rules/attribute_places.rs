@@ -2,6 +2,7 @@
 
 use super::Violation;
 use super::diagnostic_attributes::attributes;
+use crate::parse::text_edits::arguments;
 use crate::parse::tokens::{Token, text};
 
 /// The attributes that something else has, and what compute shaders must not have.
@@ -38,12 +39,11 @@ fn check(tokens: &[Token<'_>], from: usize, to: usize, found: &mut Vec<Violation
             );
         }
         // Suffixes of literals; other expressions are left to naga.
-        let arguments = &tokens[at + 2..to];
-        let ends = arguments.iter().position(|token| token.text == "@").unwrap_or(arguments.len());
+        let sizes = arguments(tokens, at + 3);
         let has = |suffix| {
             let is_literal =
                 |text: &str| text.starts_with(|first: char| first.is_ascii_digit()) && text.ends_with(suffix);
-            arguments[..ends].iter().any(|token| is_literal(token.text))
+            sizes.iter().any(|size| size.len() == 1 && is_literal(tokens[size.start].text))
         };
         if has('i') && has('u') {
             add(at, "the sizes of a work-group have one type; use either `i` or `u`");
@@ -71,6 +71,7 @@ mod tests {
             "@id(1) override a: u32;",
             "@compute @workgroup_size(8u, 8, n) fn main(@builtin(local_invocation_id) id: vec3u) { }",
             "@workgroup_size((4i), 2i) @compute fn main() { } @must_use fn f() -> u32 { return 1u; }",
+            "@compute @workgroup_size(u32(4i), 2u) fn main() { }",
             "fn f(@location(0) id: u32) { } struct S { @align(16) id: u32 }",
         ] {
             assert_eq!(count(valid), 0, "{valid}");

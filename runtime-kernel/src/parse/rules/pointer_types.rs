@@ -13,8 +13,14 @@ pub(super) fn invalid(tokens: &[Token<'_>]) -> Vec<Violation> {
     if types.peek().is_none() {
         return Vec::new();
     }
-    let declared = tokens.windows(2).filter(|pair| pair[0].text == "override").map(|pair| pair[1].text);
-    let overrides: HashSet<&str> = declared.collect();
+    let declared = |word: &'static str| {
+        tokens.windows(2).filter(move |pair| pair[0].text == word).map(|pair| pair[1].text)
+    };
+    let mut overrides: HashSet<&str> = declared("override").collect();
+    // A constant of a function hides an override.
+    for name in declared("const") {
+        overrides.remove(name);
+    }
     let wrong = types.filter_map(|at| {
         let parameters = parameters(tokens, at + 2);
         let [space, to, rest @ ..] = &parameters[..] else { return None };
@@ -83,6 +89,7 @@ mod tests {
             "fn f(a: ptr<workgroup, array<atomic<u32>, size>>) {}",
             "fn f(a: ptr<function, array<u32, (4)>>) {}",
             "const ptr = 1; const a = ptr < size;",
+            "fn f() { const size = 4u; var a: array<u32, size>; let p: ptr<function, array<u32, size>> = &a; }",
         ] {
             assert_eq!(count(valid), 0, "{valid}");
         }
