@@ -70,6 +70,14 @@ const CONSTANTS: [(Scalar, &str); 52] = [
     (Scalar::Bool, "I < I || F == F"),
 ];
 
+fn has_structure(ty: &Type) -> bool {
+    match ty {
+        Type::Struct(_) => true,
+        Type::Array(element, _) => has_structure(element),
+        _ => false,
+    }
+}
+
 impl Generator {
     /// An aggregate with padding, without `bool`.
     pub(super) fn padded_type(&mut self) -> Type {
@@ -101,9 +109,11 @@ impl Generator {
             .collect()
     }
 
-    /// An attribute in front of a member that moves it, or what follows it; often none.
+    /// An attribute in front of a member that moves it, or what follows it; often none. Structures are aligned as the `@align`
+    /// inside them asks for: the interpreter has the layouts of naga, which does not do so by itself (gfx-rs/wgpu 4377).
     pub(super) fn gap(&mut self, has_gaps: bool, ty: &Type) -> &'static str {
         match ty {
+            _ if has_structure(ty) => "\u{1}align(32) ",
             Type::Scalar(_) if has_gaps && self.random.once_in(6) => "\u{1}size(20) ",
             Type::Scalar(_) if has_gaps && self.random.once_in(6) => "\u{1}align(16) ",
             _ => "",
