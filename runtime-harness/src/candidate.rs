@@ -41,8 +41,8 @@ impl Candidate {
         let mut spec = Spec::load(&self.spec, &self.overrides)?;
         if let Some(chain) = &self.chain {
             let first = Spec::load(&self.spec, &self.overrides)?;
-            #[allow(unsafe_code, reason = "names a chain, of which nothing runs here")]
-            // SAFETY: nothing of the chain runs.
+            #[allow(unsafe_code, reason = "links a chain for its name, and runs nothing")]
+            // SAFETY: the chain is dropped without running.
             let chain = unsafe { chain.load(first, &self.overrides) }?;
             spec.name = chain.name();
         }

@@ -6,8 +6,8 @@ use naga::{
 
 use crate::ir::blocks;
 
-/// The module with an entry point for each of the `wanted` functions that nothing calls, in place of its own, if there are any. Arguments are taken to
-/// be the same for all invocations: whether they are is a matter of calls.
+/// The module with an entry point for each of the `wanted` functions that nothing calls, in place of its own; `None` if there
+/// is no such function. Arguments count as the same for all invocations, since no call says otherwise.
 pub(super) fn as_entry_points(module: &Module, wanted: &[bool]) -> Option<Module> {
     let mut called = vec![false; module.functions.len()];
     blocks::functions(module).for_each(|function| blocks::note_calls(&function.body, &mut called));

@@ -86,7 +86,7 @@ pub(crate) fn parse_amended<'a>(code: &'a str, path: &str) -> Result<(Parsed, Co
     };
     match amended(code, path, constants::evaluated) {
         Some(Ok((parsed, text))) => return Ok((parsed, Cow::Owned(text))),
-        // What is wrong beside the constants that naga does not evaluate, or with the rest of these.
+        // The other errors of the text: these constants have values now.
         Some(Err(rest)) if errors.iter().any(|error| error.contains(constants::UNEVALUATED)) => errors = rest,
         _ => {}
     }

@@ -31,10 +31,12 @@ pub(crate) fn with_known_calls(code: &str) -> Cow<'_, str> {
             && let [_, index] = &arguments(&tokens, at + 2)[..]
         {
             let (from, to) = (tokens[index.start].range.start, tokens[index.end].range.start);
-            // `<<` takes no `bool` and no real number, which `u32` converts as well.
-            // `|` takes an `i32` no more than the operation does.
-            let (before, after) =
-                if INDEXED.contains(&name.text) { ("u32((", ") << 0u)") } else { ("((", ") | 0u)") };
+            let (before, after) = match INDEXED.contains(&name.text) {
+                // `<<` refuses `bool` and real numbers, which `u32` would convert.
+                true => ("u32((", ") << 0u)"),
+                // `|` refuses an `i32`, as the operation does.
+                false => ("((", ") | 0u)"),
+            };
             edits.push((from..from, before.to_owned()));
             edits.push((to..to, after.to_owned()));
         }

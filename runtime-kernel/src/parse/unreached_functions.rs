@@ -52,7 +52,7 @@ mod tests {
     fn stages_that_draw_go_with_what_only_they_call() {
         let code = "fn a() -> u32 { return 3u; } @fragment fn b() -> @location(0) vec4f { return vec4f(f32(a())); } @compute @workgroup_size(1) fn main() { }";
         let mut module = naga::front::wgsl::parse_str(code).unwrap();
-        super::super::bindings::keep_compute(&mut module);
+        crate::parse::bindings::keep_compute(&mut module);
         assert_eq!(blanked(&module, code).trim(), "@compute @workgroup_size(1) fn main() { }");
     }
 

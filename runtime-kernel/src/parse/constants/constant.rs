@@ -87,7 +87,7 @@ impl<'a> Constant<'a> {
     }
 }
 
-/// A type, as far as its name tells it: the rest follows from the values.
+/// What the name of a type says; the arguments of its constructor tell the rest.
 #[derive(Debug)]
 pub(super) enum Type<'a> {
     Value(Option<Kind>, Shape),
