@@ -5,10 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::text_edits::{Edit, applied};
-use super::tokens::{Token, text, tokens};
-
-/// An address space with more tokens is left to naga.
-const MOST_TOKENS: usize = 8;
+use super::tokens::{Token, declared_name, text, tokens};
 
 /// The text with other names for these declarations.
 pub(crate) fn without_repeated(code: &str) -> Cow<'_, str> {
@@ -32,7 +29,7 @@ pub(crate) fn without_repeated(code: &str) -> Cow<'_, str> {
                 open.pop();
             }
             "let" | "var" | "const" => {
-                let name = text(&tokens, declared(&tokens, at));
+                let name = text(&tokens, declared_name(&tokens, at));
                 open.last_mut().map(|names| names.insert(name));
             }
             _ => {}
@@ -41,13 +38,6 @@ pub(crate) fn without_repeated(code: &str) -> Cow<'_, str> {
     // Of two edits of a name the first one is applied: that of the inner block.
     edits.reverse();
     if edits.is_empty() { Cow::Borrowed(code) } else { Cow::Owned(applied(code, edits)) }
-}
-
-/// The place of the name that the declaration at `at` declares.
-fn declared(tokens: &[Token<'_>], at: usize) -> usize {
-    let template = text(tokens, at + 1) == "<";
-    let end = tokens[at..].iter().take(MOST_TOKENS).position(|token| token.text == ">").filter(|_| template);
-    at + end.unwrap_or(0) + 1
 }
 
 /// The edits for the `continuing` block that begins at `start`, in a body that declares `outer`. `number` tells its names from those
@@ -64,7 +54,7 @@ fn renamed(tokens: &[Token<'_>], start: usize, outer: &HashSet<&str>, number: us
             "}" | ")" => depth = depth.saturating_sub(1),
             ";" => names.extend(pending.take()),
             "let" | "var" | "const" if depth == 1 => {
-                let name = declared(tokens, at);
+                let name = declared_name(tokens, at);
                 if let Some(declared) = tokens.get(name).filter(|token| outer.contains(token.text)) {
                     let new = unused(tokens, declared.text, number);
                     edits.push((declared.range.clone(), new.clone()));

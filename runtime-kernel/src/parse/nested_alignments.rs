@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use runtime_core::Result;
 
+use super::constants::integer;
 use super::diagnostics::{failed, location};
 use super::text_edits::{Edit, applied};
 use super::tokens::{Token, text, tokens};
@@ -56,19 +57,16 @@ impl<'a> Member<'a> {
         let mut factor = 1_u32;
         loop {
             let name = text(tokens, ty);
-            let (stem, scalar) = match name.strip_suffix(['f', 'i', 'u', 'h']) {
-                Some(stem) if is_vector(stem) => (stem, &name[stem.len()..]),
-                _ => (name, name),
-            };
+            let stem = name.strip_suffix(['f', 'i', 'u', 'h']).filter(|stem| is_vector(stem));
+            let letter = stem.map(|stem| &name[stem.len()..]);
+            let stem = stem.unwrap_or(name);
             if is_vector(stem) {
                 factor = factor.saturating_mul(if stem.ends_with('2') { 2 } else { 4 });
             }
-            let base = match scalar {
-                "f16" => Base::Bytes(2),
-                "f32" | "i32" | "u32" => Base::Bytes(4),
-                "h" if scalar.len() < name.len() => Base::Bytes(2),
-                "f" | "i" | "u" if scalar.len() < name.len() => Base::Bytes(4),
-                "f64" | "i64" | "u64" => Base::Bytes(8),
+            let base = match (letter, name) {
+                (Some("h"), _) | (_, "f16") => Base::Bytes(2),
+                (Some(_), _) | (_, "f32" | "i32" | "u32") => Base::Bytes(4),
+                (_, "f64" | "i64" | "u64") => Base::Bytes(8),
                 _ if text(tokens, ty + 1) == "<" => {
                     ty += 2;
                     continue;
@@ -201,10 +199,9 @@ impl<'a> Text<'a, '_> {
                 Base::Named(name) => Some(name),
                 Base::Bytes(_) => None,
             });
-            names
-                .collect::<BTreeSet<_>>()
-                .into_iter()
-                .for_each(|name| users.entry(name).or_default().push(at));
+            for name in names.collect::<BTreeSet<_>>() {
+                users.entry(name).or_default().push(at);
+            }
         }
         let mut known: HashMap<&str, Alignment<'a>> = HashMap::new();
         let mut pending: Vec<_> = (0..self.types.len()).collect();
@@ -303,11 +300,7 @@ fn constants<'a>(tokens: &[Token<'a>]) -> HashMap<&'a str, u32> {
 }
 
 fn number(literal: &str) -> Option<u32> {
-    let digits = literal.trim_end_matches(['u', 'i']);
-    match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
-        Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None => digits.parse().ok(),
-    }
+    u32::try_from(integer(literal)?).ok()
 }
 
 /// Whether a name without the letter of its scalar is that of vectors or matrices.

@@ -23,6 +23,16 @@ pub(crate) fn text<'a>(tokens: &[Token<'a>], at: usize) -> &'a str {
     tokens.get(at).map_or("", |token| token.text)
 }
 
+/// An address space with more tokens is left to naga.
+const MOST_TOKENS: usize = 8;
+
+/// The place of the name that the `let`, `const` or `var` at a place declares.
+pub(crate) fn declared_name(tokens: &[Token<'_>], at: usize) -> usize {
+    let template = text(tokens, at + 1) == "<";
+    let end = tokens[at..].iter().take(MOST_TOKENS).position(|token| token.text == ">").filter(|_| template);
+    at + end.unwrap_or(0) + 1
+}
+
 pub(crate) const fn tokens(code: &str) -> Tokens<'_> {
     Tokens { code, at: 0 }
 }

@@ -7,7 +7,7 @@ use naga::FastHashMap;
 use runtime_core::DType;
 
 use super::source_edits::plain_type;
-use super::tokens::{Token, text};
+use super::tokens::{Token, declared_name, text};
 
 /// Aliases of aliases, and types inside types.
 const MAX_DEPTH: usize = 64;
@@ -44,7 +44,7 @@ impl<'a> TypeParameters<'a> {
                     aliases.insert(text(at + 1), at + 3);
                 }
                 "var" if braces == 0 => {
-                    let name = if text(at + 1) == "<" { closing(tokens, at + 1) + 1 } else { at + 1 };
+                    let name = declared_name(tokens, at);
                     if text(name + 1) == ":" {
                         variables.insert(text(name), name + 2);
                     }
@@ -86,12 +86,6 @@ impl<'a> TypeParameters<'a> {
             None => None,
         }
     }
-}
-
-/// The place of the `>` that closes the list which begins at `open`.
-fn closing(tokens: &[Token<'_>], open: usize) -> usize {
-    let after = tokens.iter().skip(open).position(|token| token.text == ">");
-    after.map_or(tokens.len(), |after| open + after)
 }
 
 #[cfg(test)]

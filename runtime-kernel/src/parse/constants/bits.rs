@@ -45,8 +45,7 @@ pub(super) fn bitcast(kind: Kind, size: usize, value: &Value) -> Option<Value> {
         let bits = chunk.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
         of_bits(bits, kind)
     });
-    let parts: Option<Vec<_>> = parts.collect();
-    Value::new(kind, (1, size), parts?)
+    Value::of_parts(kind, (1, size), parts)
 }
 
 /// The value of a call.
@@ -83,8 +82,7 @@ fn count(name: &str, value: &Value) -> Option<Value> {
             value.kind,
         )))
     });
-    let parts: Option<Vec<_>> = parts.collect();
-    (is_word(value.kind) && value.shape.0 == 1).then(|| Value::new(value.kind, value.shape, parts?))?
+    (is_word(value.kind) && value.shape.0 == 1).then(|| Value::of_parts(value.kind, value.shape, parts))?
 }
 
 /// The products of bytes in words.
@@ -126,8 +124,7 @@ fn extract(value: &Value, offset: &Value, count: &Value) -> Option<Value> {
         let is_negative = value.kind == Kind::I32 && count > 0 && found >> (count - 1) == 1;
         of_bits(u64::from(if is_negative { found | !mask(count) } else { found }), value.kind)
     });
-    let parts: Option<Vec<_>> = parts.collect();
-    is_word(value.kind).then(|| Value::new(value.kind, value.shape, parts?))?
+    is_word(value.kind).then(|| Value::of_parts(value.kind, value.shape, parts))?
 }
 
 fn insert(value: &Value, new: &Value, offset: &Value, count: &Value) -> Option<Value> {
@@ -139,8 +136,7 @@ fn insert(value: &Value, new: &Value, offset: &Value, count: &Value) -> Option<V
         let [old, new] = [bits_of(*old, kind)? as u32, bits_of(*new, kind)? as u32];
         of_bits(u64::from(old & !place | new.checked_shl(offset).unwrap_or(0) & place), kind)
     });
-    let parts: Option<Vec<_>> = parts.collect();
-    (is_word(kind) && value.shape == new.shape).then(|| Value::new(kind, value.shape, parts?))?
+    (is_word(kind) && value.shape == new.shape).then(|| Value::of_parts(kind, value.shape, parts))?
 }
 
 fn pack(name: &str, value: &Value) -> Option<Value> {

@@ -95,7 +95,7 @@ fn common_floats(arguments: &[Value]) -> Option<Vec<Value>> {
     arguments.iter().map(float).collect()
 }
 
-/// Applies a function to the parts of arguments of one type; the last ones may be scalars beside vectors.
+/// Applies a function to the components of arguments of one type and shape, which are scalars or vectors.
 fn each(arguments: &[Value], f: impl Fn(&[Number]) -> Option<Number>) -> Option<Value> {
     let first = arguments.first()?;
     if arguments.iter().any(|argument| argument.shape != first.shape || argument.shape.0 > 1) {
@@ -105,8 +105,7 @@ fn each(arguments: &[Value], f: impl Fn(&[Number]) -> Option<Number>) -> Option<
         let numbers: Vec<_> = arguments.iter().map(|argument| argument.parts[at]).collect();
         f(&numbers)
     });
-    let parts: Option<Vec<_>> = parts.collect();
-    Value::new(first.kind, first.shape, parts?)
+    Value::of_parts(first.kind, first.shape, parts)
 }
 
 fn integers(name: &str, arguments: &[Value]) -> Option<Value> {
@@ -158,8 +157,7 @@ fn floats(name: &str, arguments: &[Value]) -> Option<Value> {
                 let products = [a[next] * b[last], a[last] * b[next]].map(|product| rounded(product, kind));
                 Some(Number::Float(products[0]? - products[1]?))
             };
-            let parts: Option<Vec<_>> = (0..3).map(part).collect();
-            Value::new(kind, (1, 3), parts?)
+            Value::of_parts(kind, (1, 3), (0..3).map(part))
         }
         ("reflect", [value, normal]) if value.shape.1 > 1 => {
             let twice = product(&number(value.kind, 2.0)?, &dot(normal, value)?)?;
@@ -328,8 +326,7 @@ fn ldexp(value: &Value, exponent: &Value) -> Option<Value> {
         let by = by.int().filter(|by| *by <= bias + 1)?;
         Some(Number::Float(scaled(x, by.max(i32::MIN.into()) as i32)))
     });
-    let parts: Option<Vec<_>> = parts.collect();
-    (value.shape == exponent.shape).then(|| Value::new(value.kind, value.shape, parts?))?
+    (value.shape == exponent.shape).then(|| Value::of_parts(value.kind, value.shape, parts))?
 }
 
 fn transpose(matrix: &Value) -> Option<Value> {

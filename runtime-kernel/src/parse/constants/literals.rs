@@ -7,7 +7,7 @@ const PRECISION: u32 = 53;
 
 /// The value of a number as it is written.
 pub(super) fn value(text: &str) -> Option<Value> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+    match hexadecimal(text) {
         Some(hex) if hex.contains(['.', 'p', 'P']) => hex_float(hex),
         Some(hex) => {
             let (digits, kind) = with_suffix(hex, |letter| letter.is_ascii_hexdigit())?;
@@ -30,9 +30,24 @@ pub(super) fn value(text: &str) -> Option<Value> {
     }
 }
 
+/// The value of an integer as it is written, with any suffix.
+pub(in crate::parse) fn integer(text: &str) -> Option<i128> {
+    value(text)?.as_int()
+}
+
+/// The value of an integer without a suffix.
+pub(in crate::parse) fn abstract_integer(text: &str) -> Option<i128> {
+    value(text).filter(|value| value.kind == Kind::AbstractInt)?.as_int()
+}
+
 /// Whether naga does not read a number: a hexadecimal `f16`.
 pub(super) fn is_missing(text: &str) -> bool {
-    (text.starts_with("0x") || text.starts_with("0X")) && text.ends_with('h')
+    hexadecimal(text).is_some_and(|digits| digits.ends_with('h'))
+}
+
+/// What follows the `0x` of a number.
+pub(super) fn hexadecimal(text: &str) -> Option<&str> {
+    text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))
 }
 
 /// Digits, and the type of the suffix after them.

@@ -24,11 +24,12 @@ use naga::{Module, Scalar, ScalarKind};
 use self::constant::Constant;
 use self::evaluate::Scopes;
 use self::functions::MISSING;
+pub(super) use self::literals::{abstract_integer, integer};
 use self::syntax::{Expr, ExprKind};
 use self::value::Kind;
 pub(super) use self::value::Value;
 use super::text_edits::{Edit, applied};
-use super::tokens::{Token, text, tokens};
+use super::tokens::{Token, declared_name, text, tokens};
 
 /// What naga says of a function that it does not evaluate, before the function.
 pub(super) const UNEVALUATED: &str = "Not implemented as constant expression: ";
@@ -63,8 +64,7 @@ fn names_of_constants(code: &str) -> HashSet<&str> {
 }
 
 fn is_large(number: &str) -> bool {
-    let number = literals::value(number).and_then(|value| value.as_int());
-    number.is_some_and(|number| number >= 64)
+    integer(number).is_some_and(|number| number >= 64)
 }
 
 /// Whether the amount of a shift that begins a text may be a constant of 64 or more.
@@ -187,12 +187,7 @@ impl<'a> Scan<'a> {
     /// Edits a declaration in a function, and makes its name known. Returns the end.
     fn declaration(&mut self, at: usize) -> usize {
         let word = text(self.tokens, at);
-        let template = if text(self.tokens, at + 1) == "<" {
-            self.tokens[at..].iter().position(|token| token.text == ">").unwrap_or(0)
-        } else {
-            0
-        };
-        let name = text(self.tokens, at + 1 + template);
+        let name = text(self.tokens, declared_name(self.tokens, at));
         let rest = self.tokens[at..].iter().position(|token| matches!(token.text, "=" | ";"));
         let start = at + rest.unwrap_or(1);
         let end = if text(self.tokens, start) == "=" { self.expression(start + 1) } else { None };
@@ -215,7 +210,7 @@ impl<'a> Scan<'a> {
             return;
         }
         let value = self.scopes.value(expression);
-        // Nothing is left of such a constant: its members are replaced.
+        // naga has no such constant, and does not need it: each use of a member is replaced by its value.
         let is_left_out =
             value.as_ref().is_some_and(Constant::is_missing) && self.is_constant(&expression.range);
         let text = if is_left_out { Some("0".to_owned()) } else { value.and_then(|value| value.text()) };

@@ -17,8 +17,7 @@ pub(super) fn unary(operator: &str, operand: &Value) -> Option<Value> {
         }
         _ => None,
     });
-    let parts: Option<Vec<_>> = parts.collect();
-    (operand.shape.0 == 1).then(|| Value::new(operand.kind, operand.shape, parts?))?
+    (operand.shape.0 == 1).then(|| Value::of_parts(operand.kind, operand.shape, parts))?
 }
 
 /// The value of `left operator right`.
@@ -46,8 +45,7 @@ pub(super) fn binary(operator: &str, left: &Value, right: &Value) -> Option<Valu
     let shape = if left.is_scalar() { right.shape } else { left.shape };
     let part = |value: &Value, at: usize| value.parts[if value.is_scalar() { 0 } else { at }];
     let parts = (0..shape.0 * shape.1).map(|at| scalar(operator, part(&left, at), part(&right, at), kind));
-    let parts: Option<Vec<_>> = parts.collect();
-    Value::new(if is_comparison { Kind::Bool } else { kind }, shape, parts?)
+    Value::of_parts(if is_comparison { Kind::Bool } else { kind }, shape, parts)
 }
 
 fn scalar(operator: &str, left: Number, right: Number, kind: Kind) -> Option<Number> {
@@ -116,8 +114,7 @@ fn shift(operator: &str, left: &Value, right: &Value) -> Option<Value> {
             _ => value >> by.min(i128::BITS - 1),
         }))
     });
-    let parts: Option<Vec<_>> = parts.collect();
-    Value::new(left.kind, left.shape, parts?)
+    Value::of_parts(left.kind, left.shape, parts)
 }
 
 /// A matrix times a matrix or a vector, or a vector times a matrix.

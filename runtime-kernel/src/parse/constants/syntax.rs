@@ -248,8 +248,8 @@ impl<'a> Parser<'a> {
             number.push('.');
         }
         number += self.text(0);
-        let is_hex = number.starts_with("0x") || number.starts_with("0X");
-        let ends_in_exponent = number.ends_with(if is_hex { ['p', 'P'] } else { ['e', 'E'] });
+        let exponent = if literals::hexadecimal(&number).is_some() { ['p', 'P'] } else { ['e', 'E'] };
+        let ends_in_exponent = number.ends_with(exponent);
         if ends_in_exponent && matches!(self.text(1), "+" | "-") && self.is_joined(0) && self.is_joined(1) {
             number += self.text(1);
             number += self.text(2);

@@ -208,7 +208,16 @@ pub(in crate::parse) struct Value {
 impl Value {
     /// A value of parts that are rounded to the type; `None` if the type does not have one of them.
     pub(super) fn new(kind: Kind, shape: Shape, parts: impl IntoIterator<Item = Number>) -> Option<Self> {
-        let parts: Option<Vec<_>> = parts.into_iter().map(|part| part.fit(kind)).collect();
+        Self::of_parts(kind, shape, parts.into_iter().map(Some))
+    }
+
+    /// The same; `None` also if a part has no value.
+    pub(super) fn of_parts(
+        kind: Kind,
+        shape: Shape,
+        parts: impl IntoIterator<Item = Option<Number>>,
+    ) -> Option<Self> {
+        let parts: Option<Vec<_>> = parts.into_iter().map(|part| part?.fit(kind)).collect();
         let parts = parts.filter(|parts| parts.len() == shape.0 * shape.1)?;
         Some(Self { kind, shape, parts })
     }
@@ -270,8 +279,7 @@ impl Value {
 
     /// The value after an explicit conversion such as `u32(x)`.
     pub(super) fn converted(&self, kind: Kind) -> Option<Self> {
-        let parts: Option<Vec<_>> = self.parts.iter().map(|part| self.converted_part(*part, kind)).collect();
-        Self::new(kind, self.shape, parts?)
+        Self::of_parts(kind, self.shape, self.parts.iter().map(|part| self.converted_part(*part, kind)))
     }
 
     /// An abstract number out of range is an error, others wrap or become the nearest one.

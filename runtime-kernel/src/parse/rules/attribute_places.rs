@@ -1,23 +1,13 @@
 //! What `@id`, `@workgroup_size` and `@compute` stand before (§attributes, §entry-point-decl).
 
-use super::Violation;
-use super::diagnostic_attributes::attributes;
+use super::{Violation, attributes};
 use crate::parse::text_edits::arguments;
 use crate::parse::tokens::{Token, text};
 
 /// The attributes that something else has, and what compute shaders must not have.
 pub(super) fn misplaced(tokens: &[Token<'_>]) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut at = 0;
-    while at < tokens.len() {
-        if tokens[at].text == "@" {
-            let end = attributes(tokens, at);
-            check(tokens, at, end, &mut found);
-            at = end;
-        } else {
-            at += 1;
-        }
-    }
+    attributes::lists(tokens).for_each(|list| check(tokens, list.start, list.end, &mut found));
     found
 }
 

@@ -1,7 +1,7 @@
 //! `@diagnostic` is before functions, statements with blocks, and blocks (§attributes). It is about warnings, so nothing but
 //! its place matters here.
 
-use super::Violation;
+use super::{Violation, attributes};
 use crate::parse::tokens::{Token, text};
 
 const SEVERITIES: [&str; 4] = ["off", "info", "warning", "error"];
@@ -11,39 +11,8 @@ const STATEMENTS: [&str; 5] = ["if", "switch", "loop", "for", "while"];
 /// The attributes in other places, of another severity, or twice in one place.
 pub(super) fn misplaced(tokens: &[Token<'_>]) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut at = 0;
-    while at < tokens.len() {
-        if tokens[at].text == "@" {
-            let end = attributes(tokens, at);
-            check(tokens, at, end, &mut found);
-            at = end;
-        } else {
-            at += 1;
-        }
-    }
+    attributes::lists(tokens).for_each(|list| check(tokens, list.start, list.end, &mut found));
     found
-}
-
-/// The token behind a list of attributes.
-pub(super) fn attributes(tokens: &[Token<'_>], mut at: usize) -> usize {
-    while text(tokens, at) == "@" {
-        at += 2;
-        if text(tokens, at) == "(" {
-            let mut depth = 0_usize;
-            while at < tokens.len() {
-                match tokens[at].text {
-                    "(" => depth += 1,
-                    ")" => depth -= 1,
-                    _ => {}
-                }
-                at += 1;
-                if depth == 0 {
-                    break;
-                }
-            }
-        }
-    }
-    at.min(tokens.len())
 }
 
 /// Checks the list of attributes from one token to another.

@@ -1,28 +1,26 @@
-//! A number without a suffix becomes an `i32` where a variable takes its type from it (§type-rules); naga takes the first type that
-//! has the number, be it `u32` or `f32`.
+//! A number without a suffix becomes an `i32` where a variable takes its type from it (§type-rules); naga takes the first type
+//! that has the number, be it `u32` or `f32`.
 
 use super::Violation;
-use crate::parse::tokens::{Token, text};
+use crate::parse::constants::abstract_integer;
+use crate::parse::tokens::{Token, declared_name, text};
+
+const WORDS: &str =
+    "this number does not fit `i32`, the type of a number without a suffix; add `u`, or declare the type";
 
 /// The numbers that are too large for the type.
 pub(super) fn beyond_i32(tokens: &[Token<'_>]) -> Vec<Violation> {
     let declarations = (0..tokens.len()).filter(|&at| matches!(tokens[at].text, "let" | "var"));
     let found = declarations.filter_map(|at| {
-        let template = if text(tokens, at + 1) == "<" { tokens[at..].iter().position(|token| token.text == ">")? } else { 0 };
-        let equals = at + template + 2;
+        let equals = declared_name(tokens, at) + 1;
         let minus = usize::from(text(tokens, equals + 1) == "-");
         let number = equals + minus + 1;
         if text(tokens, equals) != "=" || text(tokens, number + 1) != ";" {
             return None;
         }
-        let digits = text(tokens, number);
-        let value = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
-            Some(digits) => u64::from_str_radix(digits, 16).ok()?,
-            None => digits.parse::<u64>().ok()?,
-        };
-        let most = u64::from(i32::MIN.unsigned_abs()) - u64::from(minus == 0);
-        let text = "this number does not fit `i32`, the type of a number without a suffix; add `u`, or declare the type";
-        (value > most).then(|| Violation { place: tokens[number].span(), text: text.to_owned() })
+        let most = i128::from(i32::MAX) + i128::from(minus == 1);
+        let is_beyond = abstract_integer(tokens[number].text)? > most;
+        is_beyond.then(|| Violation { place: tokens[number].span(), text: WORDS.to_owned() })
     });
     found.collect()
 }

@@ -2,6 +2,7 @@
 
 mod atomics;
 mod attribute_places;
+mod attributes;
 mod behaviors;
 mod constant_arguments;
 mod diagnostic_attributes;
