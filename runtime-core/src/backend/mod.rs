@@ -75,8 +75,9 @@ pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg, unsupported_arg
 pub use crate::model::options::{OptionScope, OptionSpec, did_you_mean};
 pub use crate::panics::{contain, panic_message};
 pub use crate::platform::program::{
-    OUTPUT_BYTES, Output, Process, check_privileges, exhausted, find_in_path, find_program, run_program,
-    spawn_program,
+    MissingPart, OUTPUT_BYTES, Output, Process, SANDBOX_VARIABLE, Sandbox, SandboxLimits, SandboxPart,
+    SandboxPolicy, check_privileges, exhausted, find_in_path, find_program, missing_sandbox_parts,
+    run_program, spawn_program,
 };
 pub use crate::platform::trust::{read_trusted, trusted_file, trusted_folder};
 pub use crate::platform::{

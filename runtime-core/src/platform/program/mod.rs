@@ -5,6 +5,7 @@
 
 mod group;
 mod printed;
+mod sandbox;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -20,6 +21,9 @@ use crate::{Error, ErrorKind, Result};
 use group::ProcessGroup;
 pub use group::{check_privileges, exhausted, spawn_program};
 use printed::Printed;
+pub use sandbox::{
+    MissingPart, SANDBOX_VARIABLE, Sandbox, SandboxLimits, SandboxPart, SandboxPolicy, missing_sandbox_parts,
+};
 
 /// What is usually kept of each output of a program: the whole of it, unless something is wrong with the program.
 pub const OUTPUT_BYTES: usize = 1 << 20;

@@ -1,0 +1,172 @@
+//! Seccomp: the system calls that a program in a sandbox has no use for.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    apply_filter, sock_filter,
+};
+
+/// Reach into other processes; change what the system mounts, loads, counts or calls the time; need a driver's or an interpreter's
+/// worth of code in the kernel; look at files in other ways than by their paths.
+const REFUSED: [libc::c_long; 58] = [
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_reboot,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_personality,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+    libc::SYS_nfsservctl,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_memfd_secret,
+];
+
+/// Those that only x86-64 has: ports and segments.
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: [libc::c_long; 4] =
+    [libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt, libc::SYS_uselib];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: [libc::c_long; 0] = [];
+
+/// Flags of `clone` for new name spaces, in which a process would have capabilities.
+const NAMESPACES: [libc::c_int; 8] = [
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWCGROUP,
+    // `CLONE_NEWTIME`, which `clone3` alone takes.
+    0x80,
+];
+
+/// Requests of `ioctl` that type on a terminal in the user's place.
+const TERMINAL: [libc::c_ulong; 2] = [libc::TIOCSTI, 0x541c /* TIOCLINUX */];
+
+/// The filters of a sandbox.
+#[derive(Debug)]
+pub(super) struct Filters([BpfProgram; 2]);
+
+impl Filters {
+    /// # Errors
+    /// Those of `seccompiler`, as on a processor that it does not know.
+    pub(super) fn new() -> Result<Self, seccompiler::Error> {
+        let mut refused: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+        for call in REFUSED.into_iter().chain(REFUSED_HERE) {
+            refused.insert(call, Vec::new());
+        }
+        let flags = NAMESPACES.map(|flag| u64::from(flag.cast_unsigned()));
+        let flags = flags.map(|flag| condition(0, SeccompCmpOp::MaskedEq(flag), flag));
+        refused.insert(libc::SYS_clone, rules(flags)?);
+        let other = condition(0, SeccompCmpOp::Ne, libc::AF_UNIX.cast_unsigned().into());
+        refused.insert(libc::SYS_socket, rules([other])?);
+        let typed = TERMINAL.map(|request| condition(1, SeccompCmpOp::Eq, request));
+        refused.insert(libc::SYS_ioctl, rules(typed)?);
+        let refused = program(refused, libc::EPERM)?;
+        // Its flags are in memory, where no filter sees them. The C library uses `clone` where it does not exist.
+        let unknown = program([(libc::SYS_clone3, Vec::new())].into(), libc::ENOSYS)?;
+        Ok(Self([refused, unknown]))
+    }
+
+    /// In the child: applies them for ever.
+    pub(super) fn enter(&self) -> std::io::Result<()> {
+        for filter in &self.0 {
+            apply_filter(filter).map_err(|_| std::io::Error::last_os_error())?;
+        }
+        Ok(())
+    }
+}
+
+fn condition(
+    argument: u8,
+    operation: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operation, value)
+}
+
+/// One rule per condition: any of them is enough.
+fn rules<const COUNT: usize>(
+    conditions: [Result<SeccompCondition, seccompiler::BackendError>; COUNT],
+) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    conditions.into_iter().map(|condition| SeccompRule::new(vec![condition?])).collect()
+}
+
+/// A filter after which these system calls fail with `error`, and with them all of x32, whose numbers are others.
+fn program(rules: BTreeMap<i64, Vec<SeccompRule>>, error: i32) -> Result<BpfProgram, seccompiler::Error> {
+    let action = SeccompAction::Errno(error.cast_unsigned());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, std::env::consts::ARCH.try_into()?)?;
+    let checked: BpfProgram = filter.try_into()?;
+    Ok(without_x32().into_iter().chain(checked).collect())
+}
+
+#[cfg(target_arch = "x86_64")]
+fn without_x32() -> Vec<sock_filter> {
+    const X32: u32 = 0x4000_0000;
+    let code = |code: u32| u16::try_from(code).unwrap_or_default();
+    let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    let (load, jump) =
+        (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K);
+    let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+    vec![
+        // The number of the system call comes first in the data.
+        instruction(code(load), 0, 0, 0),
+        instruction(code(jump), 0, 1, X32),
+        instruction(code(libc::BPF_RET | libc::BPF_K), 0, 0, refuse),
+    ]
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn without_x32() -> Vec<sock_filter> {
+    Vec::new()
+}

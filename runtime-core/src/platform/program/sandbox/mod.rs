@@ -1,0 +1,199 @@
+//! Sandboxes: how a program runs that processes, or is, code of strangers.
+//!
+//! A program in a sandbox sees the folders that it was given and those of the system's programs, headers and libraries, all of them
+//! read-only but the ones that it may write. It has no network, sees no process but its own children, has no privileges and cannot
+//! get any, and is limited in memory, files and processes. Each of these holds by more than one mechanism of Linux where that is
+//! possible: name spaces, Landlock, seccomp, limits.
+//!
+//! [`Sandbox::confine`] prepares everything that allocates; `enter`, in the child, makes system calls only.
+
+mod access;
+mod enter;
+mod environment;
+mod file_rules;
+mod filter;
+mod limits;
+mod part;
+mod policy;
+mod root;
+mod tools;
+mod user;
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use self::access::Layout;
+use self::enter::Entry;
+use self::file_rules::FileRules;
+use self::filter::Filters;
+use self::part::Parts;
+use self::user::UserMaps;
+use super::{OUTPUT_BYTES, Output, run_program};
+use crate::{Error, ErrorKind, Result};
+
+pub use self::limits::SandboxLimits;
+pub(super) use self::part::not_entered;
+pub use self::part::{MissingPart, SandboxPart};
+pub use self::policy::{SANDBOX_VARIABLE, SandboxPolicy};
+
+/// How long the program may take that finds out what the system lacks. It does nothing.
+const PROBE_DEADLINE: Duration = Duration::from_secs(20);
+
+/// The folder in a sandbox that its program may write, and that is gone with it. Its size is bounded.
+const SCRATCH: &str = "/.scratch";
+
+/// What a program may do that is not trusted.
+#[derive(Clone, Debug, Default)]
+pub struct Sandbox {
+    readable: Vec<PathBuf>,
+    writable: Vec<PathBuf>,
+    limits: SandboxLimits,
+    gives_up_root: bool,
+}
+
+impl Sandbox {
+    /// A sandbox whose program may use the system's programs, headers and libraries.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets the program read a file, or a folder with all that is below it.
+    #[must_use]
+    pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
+        self.readable.push(path.into());
+        self
+    }
+
+    /// Lets the program read and write a folder with all that is below it.
+    #[must_use]
+    pub fn write(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.writable.push(folder.into());
+        self
+    }
+
+    /// Sets its limits.
+    #[must_use]
+    pub const fn limits(mut self, limits: SandboxLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Makes the program an ordinary user's if the superuser starts it: it opens what everybody may open.
+    ///
+    /// Without this it has no capabilities, but files of the superuser are its own, and the number of its processes has no limit.
+    #[must_use]
+    pub const fn give_up_root(mut self) -> Self {
+        self.gives_up_root = true;
+        self
+    }
+
+    /// Runs a command in the sandbox, as [`run_program`] does without one.
+    ///
+    /// # Errors
+    /// `Unavailable` if the system lacks a part of the sandbox that `policy` requires, with the remedy; `InvalidArgument` for a path
+    /// that cannot be given to the program; otherwise as for [`run_program`].
+    pub fn run(
+        &self,
+        policy: SandboxPolicy,
+        command: &mut Command,
+        (deadline, bytes): (Duration, usize),
+    ) -> Result<Output> {
+        match policy {
+            SandboxPolicy::Off => {}
+            SandboxPolicy::Required => self.confine(command, Parts::ALL)?,
+            SandboxPolicy::BestEffort => self.confine(command, present().0)?,
+        }
+        run_program(command, deadline, bytes)
+    }
+
+    /// Makes a command start in the sandbox.
+    fn confine(&self, command: &mut Command, parts: Parts) -> Result<()> {
+        environment::clean(command);
+        let folder = working_folder(command)?;
+        let layout = Layout::new(&self.readable, &self.writable)?;
+        layout.check_working_folder(&folder)?;
+        let failed = |what: &str, error: &dyn std::fmt::Display| {
+            Error::new(ErrorKind::OutOfResources, format!("cannot prepare a sandbox: {what}: {error}"))
+        };
+        let rules = match parts.has(SandboxPart::Landlock) {
+            true => FileRules::new(&layout).map_err(|error| failed("Landlock", &error))?,
+            false => FileRules::default(),
+        };
+        let filters = Filters::new().map_err(|error| failed("seccomp", &error))?;
+        let mut entry = Entry {
+            parts,
+            user: UserMaps::new(self.gives_up_root),
+            root: layout.root()?,
+            folder: c_path(&folder)?,
+            rules,
+            filters,
+            limits: self.limits.system_limits(),
+            status: -1,
+        };
+        #[allow(unsafe_code, reason = "prepares a child process")]
+        // SAFETY: the function makes system calls only: it neither allocates nor takes locks.
+        unsafe {
+            command.pre_exec(move || entry.enter())
+        };
+        Ok(())
+    }
+}
+
+/// What this system lacks for a sandbox: nothing if it is whole. Starts a program, once for each part that is missing.
+#[must_use]
+pub fn missing_sandbox_parts() -> Vec<MissingPart> {
+    present().1
+}
+
+/// The parts that this system has, and what it lacks.
+fn present() -> (Parts, Vec<MissingPart>) {
+    let (mut parts, mut missing) = (Parts::ALL, Vec::new());
+    while let Err(error) = probe(parts) {
+        match part::failed(&error).filter(|(part, _)| parts.has(*part)) {
+            Some((part, cause)) => {
+                parts.remove(part);
+                missing.push(MissingPart::new(part, &cause));
+            }
+            // Nothing of the sandbox is to blame, or it cannot be told what.
+            None => {
+                missing.push(MissingPart::unknown(&error));
+                return (Parts::NONE, missing);
+            }
+        }
+    }
+    (parts, missing)
+}
+
+/// Starts a program that does nothing.
+fn probe(parts: Parts) -> Result<()> {
+    let mut command = Command::new("/bin/sh");
+    Sandbox::new().confine(command.args(["-c", ":"]).current_dir("/"), parts)?;
+    let output = run_program(&mut command, PROBE_DEADLINE, OUTPUT_BYTES)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::Failed, format!("/bin/sh: {}: {}", output.status, output.text()))),
+    }
+}
+
+/// The folder in which a command runs.
+fn working_folder(command: &Command) -> Result<PathBuf> {
+    let folder = command.get_current_dir().map_or_else(std::env::current_dir, std::path::absolute);
+    folder
+        .map_err(|error| Error::new(ErrorKind::Io, format!("the working folder: {error}")).with_source(error))
+}
+
+fn c_path(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::invalid(format!("{}: a path contains a zero byte", path.display())))
+}
+
+/// The last error of the C library, if `result` says that there is one.
+fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

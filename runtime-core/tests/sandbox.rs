@@ -1,0 +1,242 @@
+//! Programs that try to leave their sandbox. Each is run without one first, where it must succeed: otherwise its failure would say
+//! nothing about the sandbox.
+//!
+//! Ignored, with the reason, where the system lacks a part of the sandbox; `RUNTIME_REQUIRE=sandbox` makes that a failure.
+
+#![allow(unsafe_code, clippy::unwrap_used, reason = "programs that attack the system")]
+
+mod attacks;
+
+use std::fs::Permissions;
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use runtime_core::backend::{
+    Output, Sandbox, SandboxLimits, SandboxPolicy, missing_sandbox_parts, run_program,
+};
+
+use attacks::{ATTACKS, Attack, OF_ROOT, leave_daemon};
+
+/// Names the attack that a child process makes.
+const ATTACK: &str = "SANDBOX_TEST_ATTACK";
+/// The attack that leaves a process behind.
+const DAEMON: &str = "daemon";
+/// No attack takes this long.
+const DEADLINE: Duration = Duration::from_secs(120);
+const OUTPUT_BYTES: usize = 1 << 16;
+/// What an attack exits with that has failed.
+const REFUSED: i32 = 3;
+
+fn main() -> ExitCode {
+    if let Ok(name) = std::env::var(ATTACK) {
+        let attack = ATTACKS.iter().chain(OF_ROOT).find(|attack| attack.name == name);
+        return match attack.map_or(leave_daemon as fn() -> _, |attack| attack.run)() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                std::process::exit(REFUSED)
+            }
+        };
+    }
+    let missing = missing_sandbox_parts();
+    let reason = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    let reason = (!missing.is_empty()).then(|| format!("sandbox: {reason}"));
+    // SAFETY: only reads an ID.
+    let of_root = if unsafe { libc::geteuid() } == 0 { OF_ROOT } else { &[] };
+    let attacks =
+        ATTACKS.iter().chain(of_root).map(|attack| trial(attack.name, reason.as_deref(), || check(attack)));
+    let others = [
+        trial("a_compiler_works_in_it", reason.as_deref(), compiles),
+        trial("a_program_ends_as_it_would_without_it", reason.as_deref(), endings),
+        trial("what_a_program_leaves_behind_ends_with_it", reason.as_deref(), leftovers),
+        trial("its_memory_holds_no_copy_of_the_parent", reason.as_deref(), clean_image),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), attacks.chain(others).collect()).exit_code()
+}
+
+fn trial(
+    name: &str,
+    missing: Option<&str>,
+    check: impl FnOnce() -> Result<(), Failed> + Send + 'static,
+) -> Trial {
+    let missing = missing.map(str::to_owned);
+    Trial::ignorable_test(name, move || match missing {
+        Some(reason) if test_process::required("sandbox") => Err(Failed::from(reason)),
+        Some(reason) => Ok(Completion::ignored_with(reason)),
+        None => check().map(|()| Completion::Completed),
+    })
+}
+
+/// What attacks try to reach: folders, a process, servers, shared memory.
+struct Target {
+    folders: tempfile::TempDir,
+    victim: Child,
+    tcp: TcpListener,
+    abstract_name: String,
+    _unix: UnixListener,
+    segment: libc::c_int,
+}
+
+impl Target {
+    fn new() -> Self {
+        let folders = tempfile::tempdir().unwrap();
+        for name in ["outside", "readable", "writable"] {
+            std::fs::create_dir(folders.path().join(name)).unwrap();
+        }
+        std::fs::write(folders.path().join("outside/secret"), "secret").unwrap();
+        let private = folders.path().join("readable/private");
+        std::fs::write(&private, "private").unwrap();
+        std::fs::set_permissions(private, Permissions::from_mode(0o600)).unwrap();
+        for name in ["", "readable", "writable"] {
+            // For a program of another user.
+            std::fs::set_permissions(folders.path().join(name), Permissions::from_mode(0o777)).unwrap();
+        }
+        let victim = Command::new("sleep").arg("1000").spawn().unwrap();
+        let abstract_name = format!("runtime-sandbox-test-{}", victim.id());
+        let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
+        let unix = UnixListener::bind_addr(&address).unwrap();
+        // SAFETY: makes a segment, which is attached nowhere.
+        let segment = unsafe { libc::shmget(libc::IPC_PRIVATE, 4096, libc::IPC_CREAT | 0o600) };
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self { folders, victim, tcp, abstract_name, _unix: unix, segment }
+    }
+
+    fn folder(&self, name: &str) -> PathBuf {
+        self.folders.path().join(name)
+    }
+
+    /// This program, which makes an attack.
+    fn command(&self, attack: &str) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.env(ATTACK, attack).current_dir(self.folder("readable"));
+        for name in ["outside", "readable", "writable"] {
+            command.env(name, self.folder(name));
+        }
+        command.env("abstract", &self.abstract_name).env("victim", self.victim.id().to_string());
+        command.env("port", self.tcp.local_addr().unwrap().port().to_string());
+        command.env("segment", self.segment.to_string());
+        command
+    }
+
+    fn sandbox(&self) -> Sandbox {
+        let limits =
+            SandboxLimits { memory_bytes: 256 << 20, file_bytes: 8 << 20, files: 64, processes: 100 };
+        let program = std::env::current_exe().unwrap();
+        let sandbox = Sandbox::new().read(program).read(self.folder("readable"));
+        sandbox.write(self.folder("writable")).limits(limits)
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+        // SAFETY: the segment is this program's.
+        unsafe { libc::shmctl(self.segment, libc::IPC_RMID, std::ptr::null_mut()) };
+    }
+}
+
+fn confined(sandbox: &Sandbox, command: &mut Command) -> Output {
+    sandbox.run(SandboxPolicy::Required, command, (DEADLINE, OUTPUT_BYTES)).unwrap()
+}
+
+/// An attack succeeds without the sandbox, and fails in it.
+fn check(attack: &Attack) -> Result<(), Failed> {
+    let target = Target::new();
+    let free = run_program(&mut target.command(attack.name), DEADLINE, OUTPUT_BYTES).unwrap();
+    if !free.status.success() {
+        return Err(format!("fails without a sandbox: {}: {}", free.status, free.text()).into());
+    }
+    let mut target = Target::new();
+    let mut sandbox = target.sandbox();
+    if attack.is_for_users {
+        sandbox = sandbox.give_up_root();
+    }
+    let output = confined(&sandbox, &mut target.command(attack.name));
+    if output.status.code() != Some(REFUSED) {
+        return Err(format!("not refused: {}: {}", output.status, output.text()).into());
+    }
+    let survives = target.victim.try_wait().unwrap().is_none();
+    let secret = std::fs::read_to_string(target.folder("outside").join("secret")).unwrap();
+    if !survives || secret != "secret" {
+        return Err("it was refused, and has done it nevertheless".into());
+    }
+    Ok(())
+}
+
+/// A compiler reads the headers of the system and of its folder, and writes its output.
+fn compiles() -> Result<(), Failed> {
+    let target = Target::new();
+    std::fs::write(target.folder("readable").join("a.h"), "#define VALUE 7\n").unwrap();
+    let text = "#include <stdio.h>\n#include <math.h>\n#include \"a.h\"\nint main(void) { printf(\"%d\\n\", VALUE); return sqrt(49) != VALUE; }\n";
+    std::fs::write(target.folder("readable").join("a.c"), text).unwrap();
+    let program = target.folder("writable").join("a");
+    let mut command = Command::new("cc");
+    command.current_dir(target.folder("readable")).env("TMPDIR", target.folder("writable"));
+    command.args(["-O2", "a.c", "-lm", "-o"]).arg(&program);
+    let sandbox = Sandbox::new().read(target.folder("readable")).write(target.folder("writable"));
+    let output = confined(&sandbox, &mut command);
+    if !output.status.success() {
+        return Err(output.text().into());
+    }
+    let output = confined(&sandbox, Command::new(&program).current_dir(target.folder("writable")));
+    if output.text() != "7" { Err(output.text().into()) } else { Ok(()) }
+}
+
+/// Exit codes and signals are those of the program.
+fn endings() -> Result<(), Failed> {
+    let end = |script: &str| {
+        let mut command = Command::new("/bin/sh");
+        confined(&Sandbox::new(), command.args(["-c", script]).current_dir("/")).status
+    };
+    let ended = [end("exit 7"), end("kill -ABRT $$"), end("kill -KILL $$"), end("kill -TERM $$")];
+    let expected = [(Some(7), None), (None, Some(6)), (None, Some(9)), (None, Some(15))];
+    match ended.map(|status| (status.code(), status.signal())) == expected {
+        true => Ok(()),
+        false => Err(format!("{ended:?}").into()),
+    }
+}
+
+/// A process in a session of its own holds a lock until it ends.
+fn leftovers() -> Result<(), Failed> {
+    let target = Target::new();
+    let lock = target.folder("writable").join("lock");
+    let is_held = || std::fs::File::open(&lock).unwrap().try_lock().is_err();
+    let free = run_program(&mut target.command(DAEMON), DEADLINE, OUTPUT_BYTES).unwrap();
+    let id: i32 = free.text().trim().parse().map_err(|_| free.text())?;
+    let was_held = is_held();
+    // SAFETY: a process that this test has started.
+    unsafe { libc::kill(id, libc::SIGKILL) };
+    if !was_held {
+        return Err("without a sandbox it does not stay".into());
+    }
+    while is_held() {
+        std::thread::yield_now();
+    }
+    let output = confined(&target.sandbox(), &mut target.command(DAEMON));
+    match output.status.success() && !is_held() {
+        true => Ok(()),
+        false => Err(output.text().into()),
+    }
+}
+
+/// The first process in the sandbox, which is a copy of this one, cannot be looked into.
+fn clean_image() -> Result<(), Failed> {
+    let target = Target::new();
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "cat /proc/$$/maps | wc -l; cat /proc/1/maps | wc -l; cat /proc/1/environ | wc -c"]);
+    let output = confined(&target.sandbox(), shell.current_dir(Path::new("/")));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers: Vec<u32> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    match numbers[..] {
+        [own, 0, 0] if own > 3 => Ok(()),
+        _ => Err(output.text().into()),
+    }
+}
