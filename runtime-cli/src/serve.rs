@@ -2,6 +2,7 @@
 
 use clap::Args;
 use runtime_core::Result;
+use runtime_core::backend::SandboxPolicy;
 use runtime_harness::server;
 
 use crate::arguments::PoolArguments;
@@ -18,5 +19,5 @@ pub(crate) struct ServeArguments {
 
 /// Serves a pool of workers on standard input and output.
 pub(crate) fn serve(arguments: &ServeArguments) -> Result<()> {
-    server::serve_stdio(arguments.pool.options()?, interrupt::stop_workers)
+    server::serve_stdio(arguments.pool.options(SandboxPolicy::Required)?, interrupt::stop_workers)
 }

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use clap::Args;
 use runtime_core::Result;
+use runtime_core::backend::{SANDBOX_VARIABLE, SandboxPolicy};
 use runtime_harness::worker::{self, WorkerOptions};
 
 use crate::arguments::{ShareArguments, this_program};
@@ -17,6 +18,9 @@ pub(crate) struct WorkerArguments {
     /// Limit for the memory of the process
     #[arg(long, value_name = "BYTES")]
     memory_limit: Option<u64>,
+    /// Sandbox of the compilers of kernels
+    #[arg(long, value_name = "POLICY", default_value_t)]
+    sandbox: SandboxPolicy,
     #[command(flatten)]
     share: ShareArguments,
 }
@@ -25,12 +29,15 @@ pub(crate) struct WorkerArguments {
 pub(crate) fn run(arguments: &WorkerArguments) -> Result<()> {
     if arguments.inner {
         let share = arguments.share.is_shared();
-        let options = WorkerOptions { memory_limit_bytes: arguments.memory_limit, share };
+        let options =
+            WorkerOptions { memory_limit_bytes: arguments.memory_limit, share, sandbox: arguments.sandbox };
         #[allow(unsafe_code, reason = "runs the code that specs name")]
         // SAFETY: the user of the command vouches for the code that a spec names (docs/spec.md).
         return unsafe { worker::serve(registry::runtime, options) };
     }
     let mut inner = Command::new(this_program()?);
     inner.args(std::env::args_os().skip(1)).arg("--inner");
+    // Backends start the compilers, and are libraries of their own.
+    inner.env(SANDBOX_VARIABLE, arguments.sandbox.name());
     worker::supervise(inner)
 }

@@ -6,7 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use runtime_core::backend::{
-    OUTPUT_BYTES, Output, check_privileges, find_in_path, open_regular_file, run_program, trusted_variable,
+    OUTPUT_BYTES, Output, Sandbox, SandboxPolicy, check_privileges, find_in_path, open_regular_file,
+    trusted_variable,
 };
 use runtime_core::{Error, ErrorKind, Options, Result};
 
@@ -17,7 +18,7 @@ const COMPILERS: [&str; 3] = ["cc", "clang", "gcc"];
 pub(crate) const DEADLINE: Duration = Duration::from_secs(600);
 
 /// Runs the first installed compiler for `architecture`; `prepare` adds to the command. At most `bytes` of each of its outputs are
-/// kept.
+/// kept. It runs in the sandbox if this process compiles code that it does not trust.
 ///
 /// # Errors
 /// `Unavailable`, with the remedy; `Timeout`; `OutOfResources`.
@@ -25,6 +26,7 @@ pub(crate) fn run(
     options: &Options,
     architecture: Architecture,
     (deadline, bytes): (Duration, usize),
+    sandbox: Sandbox,
     prepare: impl FnOnce(&mut Command),
 ) -> Result<(Vec<String>, Output)> {
     // It ignores the variables by which compilers are found.
@@ -39,7 +41,10 @@ pub(crate) fn run(
     // Messages in English.
     command.args(&compiler[1..]).env("LC_ALL", "C");
     prepare(&mut command);
-    let output = run_program(&mut command, deadline, bytes).map_err(|error| match error.kind() {
+    let words = compiler.iter().skip(1).map(String::as_str);
+    let sandbox = sandbox.compiler(&compiler[0]).flags(words, Path::new("/"));
+    let output = sandbox.run(SandboxPolicy::of_process()?, &mut command, (deadline, bytes));
+    let output = output.map_err(|error| match error.kind() {
         ErrorKind::Unavailable => error.with_note(format!("{from}: name a C compiler that is installed")),
         _ => error,
     })?;
@@ -100,8 +105,9 @@ pub(crate) fn is_script(options: &Options) -> bool {
 /// # Errors
 /// `Unsupported` if it does not.
 pub(crate) fn file(options: &Options, library: &str) -> Result<PathBuf> {
-    let (_, output) = run(options, Architecture::Native, (DEADLINE, OUTPUT_BYTES), |command| {
-        command.arg(format!("-print-file-name={library}"));
+    let limits = (DEADLINE, OUTPUT_BYTES);
+    let (_, output) = run(options, Architecture::Native, limits, Sandbox::new(), |command| {
+        command.arg(format!("-print-file-name={library}")).current_dir("/");
     })?;
     let path = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
     // It repeats the name of a library that it does not find.

@@ -79,6 +79,7 @@ mod queue;
 mod range;
 mod record_type;
 mod register;
+mod sandbox;
 mod shared_object;
 mod sysfs;
 mod telemetry;

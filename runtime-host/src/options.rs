@@ -4,7 +4,7 @@ use runtime_core::backend::{OptionSpec, Source, did_you_mean};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::convention::Convention;
-use crate::debug;
+use crate::{debug, sandbox};
 
 /// The device option of a reference for other code. Lowerings read it in `DeviceInfo::open_options`.
 pub(crate) const SERIAL_ITEMS: &str = "serial_items";
@@ -23,11 +23,12 @@ pub(crate) const FORMATS: [(&str, &[&str]); 4] = [
             "flags",
             "include",
             "libraries",
+            "readable",
             "source",
         ],
     ),
-    ("object", &["compiler", "convention", "debug", "flags", "libraries"]),
-    ("archive", &["compiler", "convention", "debug", "flags", "libraries"]),
+    ("object", &["compiler", "convention", "debug", "flags", "libraries", "readable"]),
+    ("archive", &["compiler", "convention", "debug", "flags", "libraries", "readable"]),
 ];
 
 /// All load options.
@@ -54,6 +55,11 @@ pub(crate) fn all() -> Vec<OptionSpec> {
             "libraries",
             "",
             "Library that the code needs: a path, relative to the source file's folder, or a name as after -l; a shared object's are opened first, with their symbols visible to the whole process; a list.",
+        ),
+        OptionSpec::module(
+            sandbox::READABLE,
+            "",
+            "Folder that a compiler in a sandbox may read, besides the source file's; relative to that; a list.",
         ),
         OptionSpec::module(
             "default_flags",

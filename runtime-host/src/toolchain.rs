@@ -9,7 +9,7 @@ use runtime_core::{Error, ErrorKind, Options, Result};
 
 use crate::architecture::Architecture;
 use crate::build_folder::{cannot_write, library_in, private_folder};
-use crate::compiler;
+use crate::{compiler, sandbox};
 
 /// A linked library.
 #[derive(Debug)]
@@ -217,10 +217,12 @@ impl<'a> Build<'a> {
     /// `Unavailable` without a compiler; `Timeout`.
     pub(crate) fn output(&self, arguments: &[OsString], bytes: usize) -> Result<(String, Output)> {
         let limits = (self.deadline, bytes);
-        let (compiler, output) = compiler::run(self.options, self.architecture, limits, |command| {
-            command.args(arguments).current_dir(&self.origin.folder);
-            command.env("TMPDIR", self.folder());
-        })?;
+        let sandbox = sandbox::for_code(&self.origin.folder, self.folder(), self.options);
+        let (compiler, output) =
+            compiler::run(self.options, self.architecture, limits, sandbox, |command| {
+                command.args(arguments).current_dir(&self.origin.folder);
+                command.env("TMPDIR", self.folder());
+            })?;
         Ok((command_line(&compiler, arguments), output))
     }
 }

@@ -55,7 +55,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "runtime-host",
-        order: "sysfs platform cpu_features shared_object architecture build_folder library compiler toolchain compile link \
+        order: "sysfs platform cpu_features shared_object architecture build_folder library sandbox compiler toolchain compile link \
                 native_code identity register call pool parallel_for range work_groups module worker queue describe device",
         circles: &[],
     },

@@ -5,14 +5,15 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use clap::Args;
+use runtime_core::backend::{SandboxPolicy, missing_sandbox_parts};
 use runtime_core::{Error, ErrorKind, Options, Result};
 use runtime_harness::pool::LaunchTemplate;
 use runtime_harness::worker::protocol::Reply;
 use runtime_harness::{Pool, PoolOptions};
 
 use super::parse_seconds;
-use crate::interrupt;
 use crate::simulator_process::device_variables;
+use crate::{interrupt, output};
 
 /// How long a launched worker may take to start by default: a scheduler may have to wait for a machine.
 const LAUNCH_TIMEOUT: Duration = Duration::from_secs(300);
@@ -39,6 +40,10 @@ pub(crate) struct PoolArguments {
     /// Time limit for starting a worker [default: 60, with --launch 300]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     start_timeout: Option<Duration>,
+    /// Sandbox of compilers of kernels: `required`, `best-effort` (with what the system has) or `off` [default: required, in eval
+    /// and fuse best-effort]
+    #[arg(long, value_name = "POLICY")]
+    sandbox: Option<SandboxPolicy>,
     #[command(flatten)]
     pub(crate) share: ShareArguments,
 }
@@ -67,6 +72,7 @@ impl PoolArguments {
             (self.memory_limit.is_some(), "--memory-limit"),
             (self.launch.is_some(), "--launch"),
             (self.start_timeout.is_some(), "--start-timeout"),
+            (self.sandbox.is_some(), "--sandbox"),
         ];
         given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
     }
@@ -89,7 +95,7 @@ impl PoolArguments {
         self.workers.map_or(1, usize::from)
     }
 
-    /// A pool, whose workers end when a signal ends this program.
+    /// A pool for code that the user has chosen, whose workers end when a signal ends this program.
     ///
     /// # Errors
     /// Those of [`options`](Self::options).
@@ -98,7 +104,7 @@ impl PoolArguments {
         (devices, options): (&[String], &Options),
         replies: Sender<Reply>,
     ) -> Result<Pool> {
-        let pool = Pool::new(self.options_for(devices, options)?, replies);
+        let pool = Pool::new(self.options_for(devices, options, SandboxPolicy::BestEffort)?, replies);
         interrupt::stop_workers(pool.stopper());
         Ok(pool)
     }
@@ -107,19 +113,28 @@ impl PoolArguments {
     ///
     /// # Errors
     /// As [`options`](Self::options).
-    pub(crate) fn options_for(&self, devices: &[String], options: &Options) -> Result<PoolOptions> {
+    pub(crate) fn options_for(
+        &self,
+        devices: &[String],
+        options: &Options,
+        sandbox: SandboxPolicy,
+    ) -> Result<PoolOptions> {
         // Launched workers are on other machines, and those of one device would share a simulator's folder.
         let devices = if self.launch.is_some() { &[] } else { devices };
         let device_variables = device_variables(devices, options);
-        Ok(PoolOptions { device_variables, ..self.options()? })
+        Ok(PoolOptions { device_variables, ..self.options(sandbox)? })
     }
 
-    /// A pool of workers that are this program.
+    /// A pool of workers that are this program, with this sandbox unless another one was asked for.
     ///
     /// # Errors
-    /// `Io` if this program is not found.
-    pub(crate) fn options(&self) -> Result<PoolOptions> {
+    /// `Io` if this program is not found; `Unavailable` if this system lacks a part of a sandbox that is required.
+    pub(crate) fn options(&self, sandbox: SandboxPolicy) -> Result<PoolOptions> {
         let mut options = PoolOptions::new(this_program()?);
+        options.sandbox = self.sandbox.unwrap_or(sandbox);
+        if self.launch.is_none() {
+            check_sandbox(options.sandbox)?;
+        }
         options.launch.clone_from(&self.launch);
         options.workers = self.workers();
         if self.launch.is_some() {
@@ -135,6 +150,33 @@ impl PoolArguments {
             options.arguments.extend(["--memory-limit".into(), bytes.to_string().into()]);
         }
         Ok(options)
+    }
+}
+
+/// Says what this system lacks for a sandbox.
+///
+/// # Errors
+/// `Unavailable`, with the remedy, if one is required.
+fn check_sandbox(policy: SandboxPolicy) -> Result<()> {
+    if policy == SandboxPolicy::Off {
+        return Ok(());
+    }
+    let missing: Vec<String> = missing_sandbox_parts().iter().map(ToString::to_string).collect();
+    match policy {
+        _ if missing.is_empty() => Ok(()),
+        SandboxPolicy::Required => Err(Error::new(
+            ErrorKind::Unavailable,
+            format!(
+                "this system lacks a part of the sandbox for code of others (--sandbox best-effort goes on without it): {}",
+                missing.join("; ")
+            ),
+        )),
+        _ => {
+            for part in missing {
+                output::print_stderr(&format!("warning: compilers of kernels run without {part}"));
+            }
+            Ok(())
+        }
     }
 }
 

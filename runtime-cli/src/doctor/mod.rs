@@ -9,7 +9,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use runtime_core::backend::{
-    LoadOutcome, LoadReport, OUTPUT_BYTES, check_privileges, run_program, trusted_variable,
+    LoadOutcome, LoadReport, OUTPUT_BYTES, check_privileges, missing_sandbox_parts, run_program,
+    trusted_variable,
 };
 use runtime_core::cache::{CodeCache, LoadTotals, StageTotals};
 use runtime_core::{ErrorKind, Result, abi};
@@ -44,6 +45,7 @@ fn report() -> Result<()> {
     section("environment", &environment())?;
     let compilers = compilers();
     section("c compiler", &compilers)?;
+    section("sandbox", &sandbox())?;
     // Loading a library may crash this process, so everything above is printed first.
     let runtime = registry::runtime();
     section("search paths", &search_paths(runtime.load_report()))?;
@@ -134,6 +136,17 @@ fn compiler_version(name: &str) -> Option<String> {
             Some(format!("did not answer `--version` within {seconds} s; set CC to another compiler"))
         }
         _ => None,
+    }
+}
+
+/// Whether compilers of kernels can run in a sandbox, or what the system lacks.
+fn sandbox() -> Vec<String> {
+    if let Err(refused) = check_privileges() {
+        return vec![refused.message().to_owned()];
+    }
+    match &*missing_sandbox_parts() {
+        [] => vec!["whole: name spaces, Landlock, seccomp".to_owned()],
+        missing => missing.iter().map(|part| format!("missing {part}")).collect(),
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use runtime_core::Result;
+use runtime_core::backend::SandboxPolicy;
 use runtime_harness::tune::Event;
 use runtime_harness::{Spec, Tuner};
 
@@ -35,12 +36,13 @@ pub(crate) fn tune(arguments: &TuneArguments) -> Result<ExitCode> {
     let devices = named_or_available(&arguments.devices)?;
     arguments.check(&devices)?;
     let files = Files::open(arguments, overrides.clone())?;
-    let pool = arguments.pool.options_for(&devices, &arguments.open.options())?;
+    let options = arguments.open.options();
+    let pool = arguments.pool.options_for(&devices, &options, SandboxPolicy::Required)?;
     let tuner = Tuner {
         strategy: arguments.strategy(),
         overrides,
         settings: arguments.settings.settings(),
-        options: arguments.open.options(),
+        options,
         spread: arguments.spread,
         budget: arguments.time_limit,
         log: arguments.log.clone(),

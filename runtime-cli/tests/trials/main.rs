@@ -1,6 +1,7 @@
-//! Tests of the command that need what may not be installed: emulated boards, and launchers of workers.
+//! Tests of the command that need what may not be there: emulated boards, launchers of workers, and a sandbox.
 
 mod boards;
+mod compilers;
 mod launchers;
 
 use std::process::ExitCode;
@@ -8,6 +9,6 @@ use std::process::ExitCode;
 use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
-    let trials = [boards::trials(), launchers::trials()].into_iter().flatten();
+    let trials = [boards::trials(), compilers::trials(), launchers::trials()].into_iter().flatten();
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }

@@ -162,7 +162,7 @@ impl Compiler<'_> {
     }
 
     fn run(self, command: &mut Command, folder: &Path) -> Result<()> {
-        let (succeeded, log) = tool::run(command, folder)?;
+        let (succeeded, log) = tool::compile(command, folder, &[self.folder.to_owned()])?;
         // The kernel, as the generated code includes it.
         let log = log.replace("generated/../", "");
         if succeeded {

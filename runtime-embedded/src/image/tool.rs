@@ -1,10 +1,10 @@
 //! Runs tools of a toolchain.
 
-use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
-use runtime_core::backend::{OUTPUT_BYTES, find_in_path, run_program};
+use runtime_core::backend::{OUTPUT_BYTES, Output, Sandbox, SandboxPolicy, find_in_path, run_program};
 use runtime_core::{Error, ErrorKind, Result};
 
 /// For one run of a tool.
@@ -25,7 +25,8 @@ pub(crate) fn run_command(words: &[String], image: &Path, folder: &Path, deadlin
     let image = image.display().to_string();
     let mut command = Command::new(program);
     command.args(arguments.iter().map(|argument| argument.replace("{elf}", &image)));
-    let (status, log) = run_within(&mut command, folder, deadline)?;
+    let output = run_within(&mut command, folder, deadline)?;
+    let (status, log) = (output.status, output.text());
     if status.success() {
         return Ok(());
     }
@@ -41,19 +42,38 @@ pub(crate) fn run_command(words: &[String], image: &Path, folder: &Path, deadlin
 /// # Errors
 /// `Unavailable` if it cannot be started; `Timeout`; `Io`.
 pub(super) fn run(command: &mut Command, folder: &Path) -> Result<(bool, String)> {
-    let (status, text) = run_within(command, folder, DEADLINE)?;
-    if !status.success() && text.is_empty() {
-        let program = command.get_program().to_string_lossy();
-        // On a full disk, there is no room for the message either.
-        let reason = format!("{program} ended with {status} and no message; is {} full?", folder.display());
-        return Ok((false, reason));
-    }
-    Ok((status.success(), text))
+    let program = command.get_program().to_string_lossy().into_owned();
+    Ok(told(&run_within(command, folder, DEADLINE)?, &program, folder))
 }
 
-fn run_within(command: &mut Command, folder: &Path, deadline: Duration) -> Result<(ExitStatus, String)> {
-    let output = run_program(command.current_dir(folder).env("LC_ALL", "C"), deadline, OUTPUT_BYTES)?;
-    Ok((output.status, output.text()))
+/// Whether a tool has succeeded, and what it wrote.
+fn told(output: &Output, program: &str, folder: &Path) -> (bool, String) {
+    let (status, text) = (output.status, output.text());
+    if !status.success() && text.is_empty() {
+        // On a full disk, there is no room for the message either.
+        let reason = format!("{program} ended with {status} and no message; is {} full?", folder.display());
+        return (false, reason);
+    }
+    (status.success(), text)
+}
+
+/// As [`run`], of a compiler, which may read `readable` besides `folder`. It runs in the sandbox if this process compiles code that it
+/// does not trust.
+///
+/// # Errors
+/// As for [`run`].
+pub(super) fn compile(command: &mut Command, folder: &Path, readable: &[PathBuf]) -> Result<(bool, String)> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+    let sandbox = Sandbox::new().compiler(&program).write(folder).read_existing(readable.iter().cloned());
+    let sandbox = sandbox.flags(words.iter().map(String::as_str), folder);
+    command.current_dir(folder).env("LC_ALL", "C").env("TMPDIR", folder);
+    let output = sandbox.run(SandboxPolicy::of_process()?, command, (DEADLINE, OUTPUT_BYTES))?;
+    Ok(told(&output, &program, folder))
+}
+
+fn run_within(command: &mut Command, folder: &Path, deadline: Duration) -> Result<Output> {
+    run_program(command.current_dir(folder).env("LC_ALL", "C"), deadline, OUTPUT_BYTES)
 }
 
 #[cfg(test)]

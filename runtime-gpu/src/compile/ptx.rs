@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use runtime_core::backend::{OptionSpec, TemporaryFolder, run_program};
+use runtime_core::backend::{OptionSpec, Sandbox, SandboxPolicy, TemporaryFolder};
 use runtime_core::code::CompiledCode;
 use runtime_core::{Error, ErrorKind, Options, Result};
 
@@ -126,7 +126,9 @@ fn by_program(ptxas: &Path, text: &CStr, arch: &str, options: PtxOptions) -> Res
     std::fs::write(path("kernel.ptx"), text.to_bytes()).map_err(|error| io("cannot write the PTX", error))?;
     let mut command = Command::new(ptxas);
     command.current_dir(folder.path()).arg("-v").args(options.arguments(arch, ""));
-    let output = run_program(command.args(["-o", "kernel.cubin", "kernel.ptx"]), DEADLINE, LOG_BYTES)?;
+    command.args(["-o", "kernel.cubin", "kernel.ptx"]);
+    let sandbox = Sandbox::new().compiler(&ptxas.to_string_lossy()).write(folder.path());
+    let output = sandbox.run(SandboxPolicy::of_process()?, &mut command, (DEADLINE, LOG_BYTES))?;
     let log = output.text();
     if !output.status.success() {
         return Err(error(&log, arch).with_note(format!("{}: {}", ptxas.display(), output.status)));

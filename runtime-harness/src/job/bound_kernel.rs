@@ -1,8 +1,12 @@
 //! A loaded kernel with its tensors and arguments on one device.
 
+use std::path::Path;
+
+use runtime_core::backend::SandboxPolicy;
 use runtime_core::evaluate::{DataLocation, EvaluationArg};
 use runtime_core::{
-    Access, Arg, CommonRuntime, Error, HostArray, Kernel, LaunchConfig, Placement, Result, Tensor,
+    Access, Arg, CodeFormat, CommonRuntime, Error, HostArray, Kernel, LaunchConfig, ModuleSource, Placement,
+    Result, Tensor,
 };
 
 use super::{Job, PackageChoice, module_source, packaged};
@@ -39,7 +43,10 @@ impl BoundKernel {
             true => {
                 packaged::load(device, code, specialise).map(|(kernel, choice)| (kernel, Some(choice)))?
             }
-            false => (device.kernel(&module_source(code, specialise)?, &code.entry)?, None),
+            false => {
+                let source = readable(module_source(code, specialise)?, device, job, code)?;
+                (device.kernel(&source, &code.entry)?, None)
+            }
         };
         let tensors = job.spec.args.iter().zip(inputs).map(|(arg, input)| match &arg.kind {
             ArgumentKind::Tensor(tensor) => allocate(device, tensor, input.as_ref())
@@ -138,6 +145,23 @@ pub(crate) fn value(kind: &ArgumentKind) -> Option<Arg<'_>> {
         ArgumentKind::Record(record) => Some(Arg::record(record)),
         ArgumentKind::Bytes(bytes) => Some(Arg::bytes(bytes)),
         ArgumentKind::Local(bytes) => Some(Arg::local(*bytes)),
+    }
+}
+
+/// Lets a compiler that runs in a sandbox read the folder of the spec, besides that of the code.
+fn readable(
+    source: ModuleSource,
+    device: &dyn CommonRuntime,
+    job: &Job,
+    code: &KernelSource,
+) -> Result<ModuleSource> {
+    let is_compiled = [CodeFormat::C, CodeFormat::OBJECT, CodeFormat::ARCHIVE].contains(&code.format);
+    if device.as_host().is_none() || !is_compiled || SandboxPolicy::of_process()? == SandboxPolicy::Off {
+        return Ok(source);
+    }
+    match std::path::absolute(&job.spec.path).ok().as_deref().and_then(Path::parent).and_then(Path::to_str) {
+        Some(folder) => Ok(source.option("readable", folder)),
+        None => Ok(source),
     }
 }
 

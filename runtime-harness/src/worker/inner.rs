@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
+use runtime_core::backend::{SandboxPolicy, missing_sandbox_parts};
 use runtime_core::{Error, ErrorKind, Result, Runtime};
 
 use super::protocol::{self, Hello, Reply, Request};
@@ -17,6 +18,9 @@ pub struct WorkerOptions {
     pub memory_limit_bytes: Option<u64>,
     /// Whether kernels are timed while other processes time theirs.
     pub share: bool,
+    /// The sandbox of the compilers of kernels. The process must have been started with
+    /// [`SANDBOX_VARIABLE`](runtime_core::backend::SANDBOX_VARIABLE) set to it.
+    pub sandbox: SandboxPolicy,
 }
 
 /// Evaluates candidates from standard input until it ends, or until a device fails, whose process should not be used again.
@@ -25,7 +29,8 @@ pub struct WorkerOptions {
 /// runtime that devices are opened with.
 ///
 /// # Errors
-/// `Io` if the streams cannot be used; `Unsupported` if the memory cannot be limited.
+/// `Io` if the streams cannot be used; `Unsupported` if the memory cannot be limited; `Unavailable` if this system lacks a part of
+/// a sandbox that is required.
 ///
 /// # Safety
 /// That of [`Job::new`](crate::Job::new), for each spec that a request names. The options of its devices are trusted, too.
@@ -33,6 +38,7 @@ pub struct WorkerOptions {
 pub unsafe fn serve(runtime: impl FnOnce() -> Runtime, options: WorkerOptions) -> Result<()> {
     platform::die_with_parent();
     platform::adopt_orphans();
+    check_sandbox(options.sandbox)?;
     let io_error = |error: std::io::Error| {
         Error::new(ErrorKind::Io, format!("the streams of the protocol: {error}")).with_source(error)
     };
@@ -46,6 +52,17 @@ pub unsafe fn serve(runtime: impl FnOnce() -> Runtime, options: WorkerOptions) -
     let mut connection = Connection { process: std::process::id(), input: BufReader::new(input), output };
     connection.send(&Reply::Hello { hello: Hello::current() }).map_err(io_error)?;
     connection.answer_all(&mut Session::new(&runtime, options.share)).map_err(io_error)
+}
+
+/// Checks that a sandbox is whole that is required: nothing that a request says may be done without it.
+fn check_sandbox(policy: SandboxPolicy) -> Result<()> {
+    let missing = if policy == SandboxPolicy::Required { missing_sandbox_parts() } else { Vec::new() };
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    let message = format!("this system lacks a part of the sandbox: {}", missing.join("; "));
+    Err(Error::new(ErrorKind::Unavailable, message))
 }
 
 struct Connection {

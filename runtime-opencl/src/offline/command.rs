@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-use runtime_core::backend::{OUTPUT_BYTES, run_program};
+use runtime_core::backend::{OUTPUT_BYTES, Sandbox, SandboxPolicy};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::build_failure;
@@ -83,8 +83,11 @@ impl Filled {
         std::fs::write(folder.join(&self.input), code).map_err(io_error)?;
         let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]).current_dir(folder).env("TMPDIR", folder);
-        let output =
-            run_program(&mut command, deadline, OUTPUT_BYTES).map_err(|error| match error.kind() {
+        let flags = self.words[1..].iter().map(String::as_str);
+        let sandbox = Sandbox::new().compiler(&self.words[0]).flags(flags, folder).write(folder);
+        let output = sandbox
+            .run(SandboxPolicy::of_process()?, &mut command, (deadline, OUTPUT_BYTES))
+            .map_err(|error| match error.kind() {
                 ErrorKind::Unavailable => error.with_note("from the option \"offline_compiler\""),
                 _ => error,
             })?;

@@ -1,0 +1,119 @@
+//! What kernels make their compilers read: with `--isolate` nothing outside of the folders of the spec and of the system. Each case
+//! is run without the sandbox too, where it works. Ignored where the system lacks a part of the sandbox; `RUNTIME_REQUIRE=sandbox`
+//! makes that a failure. Build the workspace first.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use libtest_mimic::{Completion, Failed, Trial};
+use runtime_core::backend::missing_sandbox_parts;
+use serde_json::Value;
+use test_process::required;
+
+/// What a kernel says, and whether it may. `{outside}` is the path of a file beside the spec's folder.
+struct Case {
+    name: &'static str,
+    /// In front of the kernel, which returns `VALUE`.
+    code: &'static str,
+    options: &'static str,
+    is_allowed: bool,
+}
+
+static CASES: [Case; 9] = [
+    refused("an_include", "#include \"{outside}.h\""),
+    refused("a_relative_include", "#include \"../../outside.h\""),
+    refused("an_include_of_a_macro", "#define FILE \"{outside}.h\"\n#include FILE"),
+    refused(
+        "a_binary",
+        "__asm__(\".data\\n.globl value\\nvalue: .incbin \\\"{outside}.bin\\\"\\n.text\");\n\
+         extern __attribute__((visibility(\"hidden\"))) const int value;\n#define VALUE value",
+    ),
+    refused(
+        "a_question",
+        "#if __has_include(\"{outside}.h\")\n#define VALUE 7\n#else\n#error it is not there\n#endif",
+    ),
+    refused("a_symbolic_link", "#include \"link.h\""),
+    allowed("the_specs_folder", "#include \"../inside.h\"", ""),
+    allowed("a_header_of_the_system", "#include <math.h>\n#include <omp.h>\n#define VALUE 7", ""),
+    allowed("a_folder_that_the_spec_names", "#include <outside.h>", "options = { include = \"{folder}\" }\n"),
+];
+
+const fn refused(name: &'static str, code: &'static str) -> Case {
+    Case { name, code, options: "", is_allowed: false }
+}
+
+const fn allowed(name: &'static str, code: &'static str, options: &'static str) -> Case {
+    Case { name, code, options, is_allowed: true }
+}
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let missing: Vec<String> = missing_sandbox_parts().iter().map(ToString::to_string).collect();
+    let trial = |case: &'static Case| {
+        let missing = missing.join("\n");
+        Trial::ignorable_test(format!("compilers::{}", case.name), move || match missing.is_empty() {
+            true => check(case).map(|()| Completion::Completed),
+            false if required("sandbox") => Err(Failed::from(missing)),
+            false => Ok(Completion::ignored_with(missing)),
+        })
+    };
+    CASES.iter().map(trial).collect()
+}
+
+fn check(case: &Case) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let outside = folder.path().join("outside");
+    std::fs::write(outside.with_extension("h"), "#define VALUE 7\n")?;
+    std::fs::write(outside.with_extension("bin"), 7_i32.to_le_bytes())?;
+    let spec = write_spec(folder.path(), case, &outside)?;
+    let free = status(&spec, &["--isolate", "--sandbox", "off"])?;
+    if free != "right" {
+        return Err(format!("without a sandbox: {free}").into());
+    }
+    let confined = status(&spec, &["--isolate", "--sandbox", "required"])?;
+    let expected = if case.is_allowed { "right" } else { "failed: compile" };
+    if confined != expected { Err(confined.into()) } else { Ok(()) }
+}
+
+/// Writes a spec whose code is in a folder below its own.
+fn write_spec(folder: &Path, case: &Case, outside: &Path) -> std::io::Result<PathBuf> {
+    let code = folder.join("spec/code");
+    std::fs::create_dir_all(&code)?;
+    std::os::unix::fs::symlink(outside.with_extension("h"), code.join("link.h"))?;
+    std::fs::write(folder.join("spec/inside.h"), "#define VALUE 7\n")?;
+    let named = |text: &str| {
+        text.replace("{outside}", outside.to_str().unwrap()).replace("{folder}", folder.to_str().unwrap())
+    };
+    let text = format!("{}\nvoid kernel(int *x) {{ *x = VALUE; }}\n", named(case.code));
+    std::fs::write(code.join("kernel.c"), text)?;
+    std::fs::write(folder.join("spec/reference.c"), "void kernel(int *x) { *x = 7; }\n")?;
+    let spec = folder.join("spec/kernel.toml");
+    let text = "version = 1\n[kernel]\npath = \"code/kernel.c\"\nentry = \"kernel\"\n{options}[[arg]]\nname = \"x\"\n\
+                dtype = \"i32\"\nshape = [1]\nuse = \"write\"\n[reference]\npath = \"reference.c\"\nentry = \"kernel\"\n\
+                [eval]\nrepeat = 2\nnumber = 1\nwarmup = 1\n";
+    std::fs::write(&spec, text.replace("{options}", &named(case.options)))?;
+    Ok(spec)
+}
+
+/// The status of the row, and the kind of a failure.
+fn status(spec: &Path, arguments: &[&str]) -> Result<String, Failed> {
+    let rows = spec.with_extension("json");
+    let runtime = Path::new(env!("CARGO_BIN_EXE_runtime"));
+    let library = format!("{}runtime_host{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let mut command = Command::new(runtime);
+    command.arg("eval").arg(spec).args(["--device", "host:0", "--json"]).arg(&rows).args(arguments);
+    command.env("RUNTIME_BACKENDS", runtime.with_file_name(library)).env("RUNTIME_SHARE", "1");
+    let output = command.env("RUNTIME_CACHE", "off").output()?;
+    let said = || {
+        format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    };
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(&rows).map_err(|_| said())?)?;
+    let row = &document["rows"][0];
+    match row["outcome"]["kind"].as_str() {
+        Some("ok") => Ok(row["status"].as_str().unwrap_or_default().to_owned()),
+        Some("launch_failed") | None => Err(format!("{row}\n{}", said()).into()),
+        Some(_) if row["error_kind"] == "CompileFailed" => Ok("failed: compile".to_owned()),
+        Some(_) => Ok(format!("{row}")),
+    }
+}
