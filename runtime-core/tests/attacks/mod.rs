@@ -97,11 +97,11 @@ pub(crate) const ATTACKS: &[Attack] = &[
         let all = children.iter().filter(|child| **child > 0).try_for_each(|child| end(*child));
         all.and_then(|()| called(*children.iter().min().unwrap_or(&-1)))
     }),
-    of_user("reads_what_only_the_user_may", || read(path("readable", "private"))),
 ];
 
 /// What the superuser's programs may do.
 pub(crate) const OF_ROOT: &[Attack] = &[
+    of_user("reads_what_only_the_user_may", || read(path("readable", "private"))),
     attack("changes_a_setting_of_the_system", || {
         let setting = "/proc/sys/vm/overcommit_ratio";
         let value = fs::read(setting).unwrap_or_else(|_| b"50".to_vec());

@@ -154,7 +154,7 @@ fn end_as(status: libc::c_int) -> ! {
         // SAFETY: no handler is given.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
         // SAFETY: only signals this process.
-        unsafe { libc::kill(libc::getpid(), signal) };
+        unsafe { libc::raise(signal) };
     }
     exit(libc::WEXITSTATUS(status))
 }

@@ -69,9 +69,20 @@ fn installation(program: &Path) -> Vec<PathBuf> {
         && let Some(prefix) = folder.parent()
     {
         paths.extend(INSTALLED.map(|name| prefix.join(name)));
+        paths.extend(machine_folders(prefix));
         paths.push(folder);
     }
     paths
+}
+
+/// The folders of an installation for a machine, such as `x86_64-linux-gnu`.
+fn machine_folders(prefix: &Path) -> Vec<PathBuf> {
+    let entries = prefix.read_dir().into_iter().flatten().flatten();
+    let is_machine = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.matches('-').count() >= 2 && path.is_dir()
+    };
+    entries.map(|entry| entry.path()).filter(is_machine).collect()
 }
 
 #[cfg(test)]
@@ -92,11 +103,16 @@ mod tests {
     fn an_installation_is_what_lies_beside_its_programs() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().canonicalize().unwrap();
-        std::fs::create_dir(folder.join("bin")).unwrap();
+        for name in ["bin", "riscv64-unknown-elf", "home"] {
+            std::fs::create_dir(folder.join(name)).unwrap();
+        }
         let program = folder.join("bin/cc");
         std::fs::write(&program, "").unwrap();
         let paths = installation(&program);
-        assert!(paths.contains(&folder.join("libexec")) && paths.contains(&folder.join("bin")));
+        for name in ["bin", "libexec", "riscv64-unknown-elf"] {
+            assert!(paths.contains(&folder.join(name)), "{name}");
+        }
+        assert!(!paths.contains(&folder.join("home")));
         let alone = folder.join("cc");
         std::fs::write(&alone, "").unwrap();
         assert_eq!(installation(&alone), [alone]);
