@@ -4,6 +4,7 @@
 //! Ignored, with the reason, where the system lacks a part of the sandbox; `RUNTIME_REQUIRE=sandbox` makes that a failure.
 
 #![allow(unsafe_code, clippy::unwrap_used, reason = "programs that attack the system")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "they tell the test how it went")]
 
 mod attacks;
 
