@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::timed_window::QueueTarget;
 use super::timing_loop::Samples;
 use super::{Clock, Statistics, Throttled, Timing, Validation};
 use crate::{Error, ErrorKind, Result};
@@ -109,24 +108,34 @@ impl Transfer {
     }
 }
 
-/// The measurement of the samples that were taken of `target`, with the time per call of a no-op kernel.
+/// How the calls of samples were made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Made {
+    /// What they were timed with.
+    pub(crate) clock: Clock,
+    /// Their number, with those before and after the samples.
+    pub(crate) calls: u64,
+    /// Bytes uploaded and downloaded per call, if there are transfers.
+    pub(crate) transfer_bytes: Option<(u64, u64)>,
+}
+
+/// The measurement of the samples that were taken, with the time per call of a no-op kernel.
 pub(crate) fn of_samples(
     samples: Samples,
-    target: &QueueTarget<'_, '_>,
+    made: Made,
     (timing, cost): (&Timing, Cost),
     (overhead_ns, validation): (Option<f64>, Validation),
 ) -> Result<Measurement> {
-    let transfer =
-        target.transfer_bytes().map(|bytes| Transfer::new(samples.transfers_ns, bytes)).transpose()?;
+    let transfer = made.transfer_bytes.map(|bytes| Transfer::new(samples.transfers_ns, bytes)).transpose()?;
     Ok(Measurement {
         statistics: statistics(&samples.samples_ns)?,
         samples_ns: samples.samples_ns,
-        clock: target.clock(),
+        clock: made.clock,
         repeat: timing.repeat,
         reached_until: samples.reached_until,
         throttled: samples.throttled,
         number: samples.number,
-        calls: target.calls(),
+        calls: made.calls,
         cold: timing.warmup.is_none(),
         overhead_ns,
         transfer,

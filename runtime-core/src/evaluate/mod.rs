@@ -3,6 +3,7 @@
 mod arg_location;
 mod benchmark;
 mod calibrate;
+mod call_windows;
 mod clock;
 mod comparison;
 mod flush;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 pub use crate::timeline::event::times::{EventClock, EventTimes};
 pub use arg_location::{DataLocation, EvaluationArg};
 pub use benchmark::Benchmark;
+pub use call_windows::{CallWindows, time_calls};
 pub use clock::{Clock, ClockChoice};
 pub use comparison::{Agreement, Mismatch, Tolerance, Validation};
 pub use measurement::{Cost, Measurement, Transfer};
@@ -244,7 +246,7 @@ async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'
         None => validator.run_restored(|| target.call())?,
     };
     let overhead_ns = timing_loop::overhead(&mut target, samples.number).await?;
-    measurement::of_samples(samples, &target, (timing, *cost), (overhead_ns, validation))
+    measurement::of_samples(samples, target.made(), (timing, *cost), (overhead_ns, validation))
 }
 
 /// Implements `validate` of a device.

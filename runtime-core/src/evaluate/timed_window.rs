@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::flush::Flusher;
 use super::graph_batches::{Call, GraphCache};
+use super::measurement::Made;
 use super::timing_target::{TimingTarget, Window};
 use super::{Clock, EvaluationArg, Moment, Observer, Timing};
 use crate::model::throttle_reasons::ThrottleReasons;
@@ -116,18 +117,13 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         })
     }
 
-    /// The clock that the windows are timed with.
-    pub(crate) const fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    /// Number of kernel calls so far.
-    pub(crate) const fn calls(&self) -> u64 {
-        self.calls
+    /// How the calls so far were made.
+    pub(crate) fn made(&self) -> Made {
+        Made { clock: self.clock, calls: self.calls, transfer_bytes: self.transfer_bytes() }
     }
 
     /// Bytes uploaded and downloaded per call; `None` if there are no transfers.
-    pub(crate) fn transfer_bytes(&self) -> Option<(u64, u64)> {
+    fn transfer_bytes(&self) -> Option<(u64, u64)> {
         let bytes = |moves: fn(Access) -> bool| {
             self.host_tensors
                 .iter()

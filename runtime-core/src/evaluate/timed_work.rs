@@ -112,5 +112,5 @@ async fn time(device: &Arc<OpenDevice>, work: &mut TimedWork<'_>) -> Result<Meas
     let samples = timing_loop::run(&mut target, timing, turn.as_mut()).await?;
     let overhead_ns = timing_loop::overhead(&mut target, samples.number).await?;
     let validation = Validation::Skipped { reason: "work of several launches is not checked".to_owned() };
-    measurement::of_samples(samples, &target, (timing, *cost), (overhead_ns, validation))
+    measurement::of_samples(samples, target.made(), (timing, *cost), (overhead_ns, validation))
 }

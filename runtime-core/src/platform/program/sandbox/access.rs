@@ -120,8 +120,8 @@ impl Layout {
     ///
     /// # Errors
     /// `InvalidArgument` for a path with a zero byte.
-    pub(super) fn root(&self) -> Result<Root> {
-        let mut root = Root::default();
+    pub(super) fn root(&self, shows_machine: bool) -> Result<Root> {
+        let mut root = Root::new(shows_machine);
         let mut made = BTreeSet::new();
         for (path, target) in &self.links {
             make_parents(&mut root, &mut made, path)?;

@@ -7,6 +7,8 @@ use seccompiler::{
     apply_filter, sock_filter,
 };
 
+use crate::{Error, Result};
+
 /// Reach into other processes; change what the system mounts, loads, counts or calls the time; need a driver's or an interpreter's
 /// worth of code in the kernel; look at files in other ways than by their paths.
 const REFUSED: [libc::c_long; 58] = [
@@ -77,6 +79,21 @@ const REFUSED_HERE: [libc::c_long; 4] =
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: [libc::c_long; 0] = [];
 
+/// Start programs, or reach others.
+const STARTING: [libc::c_long; 6] = [
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_socket,
+    libc::SYS_setsid,
+    libc::SYS_setpgid,
+    libc::SYS_pidfd_open,
+];
+/// Start processes. Other processors have `clone` alone.
+#[cfg(target_arch = "x86_64")]
+const STARTING_HERE: [libc::c_long; 2] = [libc::SYS_fork, libc::SYS_vfork];
+#[cfg(not(target_arch = "x86_64"))]
+const STARTING_HERE: [libc::c_long; 0] = [];
+
 /// Flags of `clone` for new name spaces, in which a process would have capabilities.
 const NAMESPACES: [libc::c_int; 8] = [
     libc::CLONE_NEWUSER,
@@ -100,7 +117,7 @@ pub(super) struct Filters([BpfProgram; 2]);
 impl Filters {
     /// # Errors
     /// Those of `seccompiler`, as on a processor that it does not know.
-    pub(super) fn new() -> Result<Self, seccompiler::Error> {
+    pub(super) fn new() -> std::result::Result<Self, seccompiler::Error> {
         let mut refused: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
         for call in REFUSED.into_iter().chain(REFUSED_HERE) {
             refused.insert(call, Vec::new());
@@ -127,23 +144,48 @@ impl Filters {
     }
 }
 
+/// Makes this process start no other processes and programs from now on, and make no sockets; threads it may start.
+///
+/// # Errors
+/// `Unsupported` if the system has no filters of system calls.
+pub fn start_no_processes() -> Result<()> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Error::unsupported(format!("system calls cannot be filtered: {error}"))
+    };
+    let filter = processes().map_err(|error| failed(&error))?;
+    seccompiler::apply_filter_all_threads(&filter).map_err(|error| failed(&error))
+}
+
+fn processes() -> std::result::Result<BpfProgram, seccompiler::Error> {
+    let thread = u64::from(libc::CLONE_THREAD.cast_unsigned());
+    let mut refused: BTreeMap<i64, Vec<SeccompRule>> =
+        [(libc::SYS_clone, rules([condition(0, SeccompCmpOp::MaskedEq(thread), 0)])?)].into();
+    for call in STARTING.into_iter().chain(STARTING_HERE) {
+        refused.insert(call, Vec::new());
+    }
+    program(refused, libc::EPERM)
+}
+
 fn condition(
     argument: u8,
     operation: SeccompCmpOp,
     value: u64,
-) -> Result<SeccompCondition, seccompiler::BackendError> {
+) -> std::result::Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operation, value)
 }
 
 /// One rule per condition: any of them is enough.
 fn rules<const COUNT: usize>(
-    conditions: [Result<SeccompCondition, seccompiler::BackendError>; COUNT],
-) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    conditions: [std::result::Result<SeccompCondition, seccompiler::BackendError>; COUNT],
+) -> std::result::Result<Vec<SeccompRule>, seccompiler::BackendError> {
     conditions.into_iter().map(|condition| SeccompRule::new(vec![condition?])).collect()
 }
 
 /// A filter after which these system calls fail with `error`, and with them all of x32, whose numbers are others.
-fn program(rules: BTreeMap<i64, Vec<SeccompRule>>, error: i32) -> Result<BpfProgram, seccompiler::Error> {
+fn program(
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+    error: i32,
+) -> std::result::Result<BpfProgram, seccompiler::Error> {
     let action = SeccompAction::Errno(error.cast_unsigned());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, std::env::consts::ARCH.try_into()?)?;
     let checked: BpfProgram = filter.try_into()?;

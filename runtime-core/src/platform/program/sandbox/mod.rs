@@ -24,7 +24,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use self::access::Layout;
@@ -33,9 +33,10 @@ use self::file_rules::FileRules;
 use self::filter::Filters;
 use self::part::Parts;
 use self::user::UserMaps;
-use super::{OUTPUT_BYTES, Output, run_program};
+use super::{OUTPUT_BYTES, Output, run_program, spawn_program};
 use crate::{Error, ErrorKind, Result};
 
+pub use self::filter::start_no_processes;
 pub use self::limits::SandboxLimits;
 pub(super) use self::part::not_entered;
 pub use self::part::{MissingPart, SandboxPart};
@@ -54,6 +55,7 @@ pub struct Sandbox {
     writable: Vec<PathBuf>,
     limits: SandboxLimits,
     gives_up_root: bool,
+    shows_machine: bool,
 }
 
 impl Sandbox {
@@ -93,6 +95,13 @@ impl Sandbox {
         self
     }
 
+    /// Lets the program read what the system says of the machine: its processors, caches and memory.
+    #[must_use]
+    pub fn show_machine(mut self) -> Self {
+        self.shows_machine = true;
+        self.read_existing(["/sys/devices/system".into()])
+    }
+
     /// Runs a command in the sandbox, as [`run_program`] does without one.
     ///
     /// # Errors
@@ -104,12 +113,25 @@ impl Sandbox {
         command: &mut Command,
         (deadline, bytes): (Duration, usize),
     ) -> Result<Output> {
-        match policy {
-            SandboxPolicy::Off => {}
-            SandboxPolicy::Required => self.confine(command, Parts::ALL)?,
-            SandboxPolicy::BestEffort => self.confine(command, present().0)?,
-        }
+        self.prepare(policy, command)?;
         run_program(command, deadline, bytes)
+    }
+
+    /// Starts a command in the sandbox, as [`spawn_program`] does without one.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run), and for [`spawn_program`].
+    pub fn spawn(&self, policy: SandboxPolicy, command: &mut Command) -> Result<Child> {
+        self.prepare(policy, command)?;
+        spawn_program(command)
+    }
+
+    fn prepare(&self, policy: SandboxPolicy, command: &mut Command) -> Result<()> {
+        match policy {
+            SandboxPolicy::Off => Ok(()),
+            SandboxPolicy::Required => self.confine(command, Parts::ALL),
+            SandboxPolicy::BestEffort => self.confine(command, present().0),
+        }
     }
 
     /// Makes a command start in the sandbox.
@@ -129,7 +151,7 @@ impl Sandbox {
         let mut entry = Entry {
             parts,
             user: UserMaps::new(self.gives_up_root),
-            root: layout.root()?,
+            root: layout.root(self.shows_machine)?,
             folder: c_path(&folder)?,
             rules,
             filters,

@@ -48,9 +48,16 @@ struct Place {
 pub(super) struct Root {
     entries: Vec<Entry>,
     places: Vec<Place>,
+    /// Whether `/proc` tells of the machine, too.
+    shows_machine: bool,
 }
 
 impl Root {
+    /// An empty one.
+    pub(super) fn new(shows_machine: bool) -> Self {
+        Self { shows_machine, ..Self::default() }
+    }
+
     pub(super) fn add_folder(&mut self, path: &CStr) {
         self.entries.push(Entry::Folder(path.to_owned()));
     }
@@ -94,10 +101,11 @@ impl Root {
             entry.make(&self.places, root)?;
         }
         mount(c"tmpfs", &SCRATCH_PATH[1..], c"tmpfs", hardened, Some(SCRATCH_OPTIONS))?;
-        // Without the system's settings, which the superuser's programs could change even without capabilities. Where parts of
-        // `/proc` are hidden, as in containers, it may not be mounted; no program depends on it.
+        // Read-only, because of the system's settings, which the superuser's programs could change even without capabilities. Where
+        // parts of `/proc` are hidden, as in containers, it may not be mounted; no program depends on it.
         let flags = hardened | libc::MS_NOEXEC | libc::MS_RDONLY;
-        let _ = mount(c"proc", c"proc", c"proc", flags, Some(c"subset=pid"));
+        let options = if self.shows_machine { None } else { Some(c"subset=pid") };
+        let _ = mount(c"proc", c"proc", c"proc", flags, options);
         set_attributes(root, 0, libc::MOUNT_ATTR_RDONLY)?;
         pivot()
     }
