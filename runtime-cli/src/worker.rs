@@ -5,6 +5,7 @@ use std::process::Command;
 use clap::Args;
 use runtime_core::Result;
 use runtime_core::backend::{SANDBOX_VARIABLE, SandboxPolicy};
+use runtime_harness::runner;
 use runtime_harness::worker::{self, WorkerOptions};
 
 use crate::arguments::{ShareArguments, this_program};
@@ -15,6 +16,9 @@ pub(crate) struct WorkerArguments {
     /// Evaluate; without it, supervise a process that does
     #[arg(long)]
     inner: bool,
+    /// Run the native code of a candidate for a worker
+    #[arg(long, hide = true)]
+    runner: bool,
     /// Limit for the memory of the process
     #[arg(long, value_name = "BYTES")]
     memory_limit: Option<u64>,
@@ -27,6 +31,11 @@ pub(crate) struct WorkerArguments {
 
 /// Runs a worker, or supervises one.
 pub(crate) fn run(arguments: &WorkerArguments) -> Result<()> {
+    if arguments.runner {
+        #[allow(unsafe_code, reason = "runs the code that a judge names")]
+        // SAFETY: as below, the user of the command vouches for it.
+        return unsafe { runner::run() };
+    }
     if arguments.inner {
         let share = arguments.share.is_shared();
         let options =

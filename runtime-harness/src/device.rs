@@ -1,6 +1,7 @@
 //! A device that kernels are evaluated on.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use runtime_core::{CodeFormat, CommonRuntime, DeviceInfo, DeviceKind, ErrorKind, Options, Result, Runtime};
@@ -22,6 +23,8 @@ pub struct DeviceUnderTest {
     pub opened: Result<Arc<dyn CommonRuntime>>,
     /// Whether kernels are timed while other processes time theirs, without the device's [lock](crate::device_lock).
     pub share: bool,
+    /// The backend library of runners for native code; `None` if that runs in this process.
+    pub(crate) runner_backend: Option<PathBuf>,
     /// Where it leaves traces.
     pub(crate) traces: TraceFolders,
 }
@@ -51,14 +54,21 @@ impl DeviceUnderTest {
                 let name = device.device_id().to_string();
                 let info = Some(device.info().clone());
                 let traces = TraceFolders::of(device.info(), options);
-                Self { name, info, opened, share: false, traces }
+                Self { name, info, opened, share: false, runner_backend: None, traces }
             }
             Err(error) => {
                 // A name that is wrong starts no other driver.
                 let is_known = !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument);
                 let mut known = if is_known { runtime.devices() } else { Vec::new() }.into_iter();
                 let info = known.find(|info| info.id.to_string() == name);
-                Self { name: name.to_owned(), info, opened, share: false, traces: TraceFolders::default() }
+                Self {
+                    name: name.to_owned(),
+                    info,
+                    opened,
+                    share: false,
+                    runner_backend: None,
+                    traces: TraceFolders::default(),
+                }
             }
         }
     }
@@ -116,7 +126,14 @@ mod tests {
         info.uuid = Some([uuid; 16]);
         let opened = Err(Error::new(ErrorKind::Unavailable, "not opened"));
         let traces = TraceFolders::default();
-        DeviceUnderTest { name: name.to_owned(), info: Some(info), opened, share, traces }
+        DeviceUnderTest {
+            name: name.to_owned(),
+            info: Some(info),
+            opened,
+            share,
+            runner_backend: None,
+            traces,
+        }
     }
 
     #[test]

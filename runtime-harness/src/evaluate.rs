@@ -1,8 +1,9 @@
 //! Checks and times a job on a device, in this process.
 
 use std::future::Future;
+use std::path::Path;
 
-use runtime_core::evaluate::{Evaluation, Measurement, Turn, Validation};
+use runtime_core::evaluate::{Evaluation, Measurement, Observer, Turn, Validation};
 use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Result};
 
 use crate::board;
@@ -13,6 +14,7 @@ use crate::job::{BoundKernel, Job};
 use crate::noise::{Evidence, Recorder, advice};
 use crate::release::{self, release};
 use crate::row::{Noise, Phase, ResourceUsage, Row};
+use crate::runner::Judge;
 use crate::settings::Settings;
 
 /// The result of an evaluation.
@@ -134,6 +136,11 @@ fn measure(
     enter: &mut dyn FnMut(Phase, &str),
 ) -> (Measured, Option<BoundKernel>) {
     let name = &under_test.name;
+    if let Some(backend) = &under_test.runner_backend
+        && Judge::takes(job, device, settings)
+    {
+        return (judge((under_test, device, backend), job, settings, enter), None);
+    }
     let bound = match load(under_test, job, enter) {
         Ok(bound) => bound,
         Err(error) => return (Err(error), None),
@@ -146,6 +153,27 @@ fn measure(
     let measured = timed.and_then(|timed| after_timing(device, &bound, job, settings, timed));
     drop(lock);
     (measured, Some(bound))
+}
+
+/// Measures a kernel in a runner.
+fn judge(
+    (under_test, device, backend): (&DeviceUnderTest, &dyn CommonRuntime, &Path),
+    job: &Job,
+    settings: &Settings,
+    enter: &mut dyn FnMut(Phase, &str),
+) -> Measured {
+    let name = &under_test.name;
+    enter(Phase::Compile, &format!("while \"{}\" was loaded on {name}", job.spec.name));
+    let mut judge = Judge::new(job, device, backend)?;
+    let lock = under_test.lock(&mut |operation| enter(Phase::Wait, operation));
+    enter(Phase::Run, &job.running_on(name));
+    let mut recorder = Recorder::new(device, false);
+    let mut observer: Option<Observer<'_>> = Some(Box::new(|moment| recorder.observe(moment)));
+    let measured = block_on(judge.measure(&job.spec, settings, &mut observer)).flatten();
+    drop((lock, observer));
+    let measurement = measured?;
+    let noise = recorder.noise(&measurement);
+    Ok(((ResourceUsage::unknown(), measurement, noise), CountersAndEnergy::default()))
 }
 
 /// Checks the kernel again, and measures what was asked for beside the times: after the timing, so that the times are those of a run

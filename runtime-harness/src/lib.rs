@@ -54,6 +54,7 @@ pub mod report;
 pub mod row;
 #[cfg(test)]
 mod row_fixture;
+pub mod runner;
 pub mod server;
 pub mod settings;
 pub mod spec;

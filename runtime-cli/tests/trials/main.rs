@@ -3,12 +3,14 @@
 mod boards;
 mod compilers;
 mod launchers;
+mod runners;
 
 use std::process::ExitCode;
 
 use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
-    let trials = [boards::trials(), compilers::trials(), launchers::trials()].into_iter().flatten();
+    let trials =
+        [boards::trials(), compilers::trials(), launchers::trials(), runners::trials()].into_iter().flatten();
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }

@@ -44,7 +44,7 @@ impl BoundKernel {
                 packaged::load(device, code, specialise).map(|(kernel, choice)| (kernel, Some(choice)))?
             }
             false => {
-                let source = readable(module_source(code, specialise)?, device, job, code)?;
+                let source = kernel_source(job, code, device)?;
                 (device.kernel(&source, &code.entry)?, None)
             }
         };
@@ -148,13 +148,16 @@ pub(crate) fn value(kind: &ArgumentKind) -> Option<Arg<'_>> {
     }
 }
 
-/// Lets a compiler that runs in a sandbox read the folder of the spec, besides that of the code.
-fn readable(
-    source: ModuleSource,
-    device: &dyn CommonRuntime,
+/// The code of a job. A compiler of the host that runs in a sandbox may read the folder of the spec, besides that of the code.
+///
+/// # Errors
+/// Those of [`module_source`].
+pub(crate) fn kernel_source(
     job: &Job,
     code: &KernelSource,
+    device: &dyn CommonRuntime,
 ) -> Result<ModuleSource> {
+    let source = module_source(code, &job.spec.specialise)?;
     let is_compiled = [CodeFormat::C, CodeFormat::OBJECT, CodeFormat::ARCHIVE].contains(&code.format);
     if device.as_host().is_none() || !is_compiled || SandboxPolicy::of_process()? == SandboxPolicy::Off {
         return Ok(source);

@@ -10,7 +10,7 @@ use runtime_core::{Error, ErrorKind, Geometry, HostArray, Result, Runtime, Safet
 use crate::crash_context::CrashContext;
 use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Spec, TensorSpec};
 pub use bound_kernel::BoundKernel;
-pub(crate) use bound_kernel::{config, value};
+pub(crate) use bound_kernel::{config, kernel_source, value};
 pub(crate) use module_source::module_source;
 pub use packaged::{PackageChoice, PassedOver, fits};
 

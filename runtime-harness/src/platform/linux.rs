@@ -5,6 +5,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 /// The event of a socket whose other end only reads any more. `sshd` gives its commands such a socket as their input.
 pub(super) const WRITER_IS_GONE: i16 = libc::POLLRDHUP;
@@ -26,16 +27,44 @@ pub(crate) fn die_with_parent() {
 ///
 /// All processes are read: `/proc/self/task/*/children` is not part of every kernel.
 pub(crate) fn children() -> Vec<i32> {
-    let own = std::process::id().to_string();
+    children_of(std::process::id().cast_signed())
+}
+
+/// The children of a process that the system lists, in any order.
+pub(crate) fn children_of(process: i32) -> Vec<i32> {
+    let parent = process.to_string();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let child = |entry: fs::DirEntry| {
-        let id = entry.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        // The name in front is in parentheses and may contain any character.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-        (fields.nth(1)? == own).then_some(id)
+    entries.filter_map(|entry| child_of(&entry, &parent)).collect()
+}
+
+/// The process of an entry of `/proc`, if its parent is this one.
+fn child_of(entry: &fs::DirEntry, parent: &str) -> Option<i32> {
+    let id = entry.file_name().to_str()?.parse().ok()?;
+    (state_and_parent(&entry.path().join("stat"))?.1 == parent).then_some(id)
+}
+
+/// The state and the parent in a file `stat`.
+fn state_and_parent(file: &Path) -> Option<(char, String)> {
+    let stat = fs::read_to_string(file).ok()?;
+    // The name in front is in parentheses and may contain any character.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.to_owned()))
+}
+
+/// The states of the threads of a process, its first thread first, as `/proc` has them: `T` for those that are stopped. Empty if the
+/// process is gone.
+pub(crate) fn thread_states(process: i32) -> Vec<char> {
+    let mut threads: Vec<i32> = fs::read_dir(format!("/proc/{process}/task"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    threads.sort_unstable_by_key(|thread| *thread != process);
+    let state = |thread: i32| {
+        let file = format!("/proc/{process}/task/{thread}/stat");
+        Some(state_and_parent(Path::new(&file))?.0)
     };
-    entries.filter_map(child).collect()
+    threads.into_iter().filter_map(state).collect()
 }
 
 /// Limits the private memory of this process. Address space that is only reserved, as by GPU drivers, does not count.

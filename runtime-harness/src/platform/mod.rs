@@ -9,7 +9,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::time::Duration;
 
-pub(crate) use linux::{adopt_orphans, die_with_parent, limit_data, listening_process};
+pub(crate) use linux::{
+    adopt_orphans, children_of, die_with_parent, limit_data, listening_process, thread_states,
+};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

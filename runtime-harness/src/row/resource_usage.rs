@@ -34,6 +34,11 @@ impl ResourceUsage {
         Self { kernel, occupancy }
     }
 
+    /// That of code which is loaded in another process: nothing is known of it.
+    pub(crate) fn unknown() -> Self {
+        Self { kernel: KernelInfo::default(), occupancy: None }
+    }
+
     /// A warning about spilled registers, if there are any.
     #[must_use]
     pub fn note(&self) -> Option<String> {

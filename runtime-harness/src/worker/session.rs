@@ -17,16 +17,22 @@ use crate::evaluate_chain::{ChainUnderTest, evaluate_chain};
 use crate::job::Job;
 use crate::platform;
 use crate::row::{Phase, Row};
+use crate::runner::runner_backend;
 use crate::spec::{Overrides, Spec};
 
 /// How long to wait for processes that were killed. Their supervisor kills them again.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// `1`: native code of the host runs in runners, which are not whole yet.
+const RUNNER_VARIABLE: &str = "RUNTIME_RUNNER";
 
 /// The device and the job that were used last.
 pub(super) struct Session<'r> {
     runtime: &'r Runtime,
     /// Whether devices are used while other processes use them.
     share: bool,
+    /// Whether native code of the host runs in runners.
+    runs_in_runners: bool,
     device: Option<OpenDevice>,
     job: Option<PreparedJob>,
 }
@@ -49,7 +55,8 @@ type Stamp = (PathBuf, Option<(u64, SystemTime)>);
 
 impl<'r> Session<'r> {
     pub(super) fn new(runtime: &'r Runtime, share: bool) -> Self {
-        Self { runtime, share, device: None, job: None }
+        let runs_in_runners = std::env::var_os(RUNNER_VARIABLE).is_some_and(|value| value == "1");
+        Self { runtime, share, runs_in_runners, device: None, job: None }
     }
 
     /// Evaluates a candidate. The second result says whether the process should not be used again.
@@ -88,6 +95,7 @@ impl<'r> Session<'r> {
         let spec = Spec::load(&candidate.spec, &candidate.overrides)?;
         let device = open(&mut self.device, self.runtime, candidate)?;
         device.share = self.share;
+        device.runner_backend = self.runs_in_runners.then(|| runner_backend(self.runtime)).flatten();
         report(Reply::Device { id, device: device.name.clone(), device_info: device.describe() });
         report(phase(Phase::Prepare, &format!("while the data of \"{}\" was prepared", spec.name)));
         let settings = candidate.settings.or(&spec.settings);

@@ -1,0 +1,12 @@
+//! Judge and runner: a candidate's native code runs in a process that has nothing else, and the process that judges it has no
+//! foreign code. `docs/trust.md` has the design.
+
+mod judge;
+mod memory;
+mod process;
+mod program;
+mod protocol;
+mod windows;
+
+pub(crate) use judge::{Judge, runner_backend};
+pub use program::run;

@@ -1,0 +1,161 @@
+//! A runner, as the judge sees it.
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind as IoErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use runtime_core::backend::{Sandbox, SandboxPolicy};
+use runtime_core::{Error, ErrorKind, Result};
+
+use super::protocol::{self, Answer, Load, Order};
+use crate::platform;
+
+/// A process that has a candidate's code. It is stopped except in windows.
+#[derive(Debug)]
+pub(super) struct Runner {
+    /// The process that stays outside of the sandbox, and ends as the runner does.
+    child: Child,
+    /// The process that runs the code.
+    process: i32,
+    output: UnixStream,
+    input: BufReader<UnixStream>,
+    windows: u64,
+}
+
+impl Runner {
+    /// Starts this program as a runner that can read `readable`, with the tensors' memory.
+    ///
+    /// # Errors
+    /// Those of [`Sandbox::spawn`]; `Failed` if it does not say that it is ready.
+    pub(super) fn start(policy: SandboxPolicy, readable: &[&Path], memory: File) -> Result<Self> {
+        let program =
+            std::env::current_exe().map_err(|error| failed(&format!("cannot find this program: {error}")))?;
+        let (ours, theirs) = UnixStream::pair().map_err(|error| failed(&error.to_string()))?;
+        let mut command = Command::new(&program);
+        command.args(["worker", "--runner"]).current_dir("/").env("TMPDIR", "/.scratch");
+        command.stdin(OwnedFd::from(theirs)).stdout(memory).stderr(Stdio::inherit());
+        let sandbox = readable
+            .iter()
+            .fold(Sandbox::new().give_up_root().show_machine().read(&program), |sandbox, path| {
+                sandbox.read(*path)
+            });
+        let child = sandbox.spawn(policy, &mut command)?;
+        // The command holds the runner's end, whose closing tells that the runner has ended.
+        drop(command);
+        let input = BufReader::new(ours.try_clone().map_err(|error| failed(&error.to_string()))?);
+        let outside = child.id().cast_signed();
+        let mut runner = Self { child, process: outside, output: ours, input, windows: 0 };
+        match runner.answer()? {
+            Answer::Hello => {}
+            _ => return Err(failed("it does not say that it is ready")),
+        }
+        // Nothing foreign runs yet, so these are its processes.
+        while let Some(inner) = platform::children_of(runner.process).first() {
+            runner.process = *inner;
+        }
+        Ok(runner)
+    }
+
+    /// Loads the code, and stops the runner.
+    ///
+    /// # Errors
+    /// Those of loading; how the runner has ended.
+    pub(super) fn load(&mut self, load: Load) -> Result<()> {
+        self.order(&Order::Load(Box::new(load)))?;
+        match self.answer()? {
+            Answer::Loaded => self.stop().map(drop),
+            Answer::Failed(message) => Err(Error::new(ErrorKind::Failed, message)),
+            other => Err(failed(&format!("{other:?} is no answer to `load`"))),
+        }
+    }
+
+    /// Gives the word for a window, and returns how long it took. The runner is stopped before and after.
+    ///
+    /// # Errors
+    /// That of a call; how the runner has ended.
+    pub(super) fn window(&mut self, number: u64, empty: bool) -> Result<Duration> {
+        self.windows += 1;
+        let window = self.windows;
+        platform::kill(self.process, libc::SIGCONT);
+        let begin = Instant::now();
+        self.order(&Order::Call { window, number, empty })?;
+        let answer = self.answer();
+        let returned = begin.elapsed();
+        let had_running = self.stop()?;
+        // What computed behind its answer is in the time.
+        let elapsed = if had_running { begin.elapsed() } else { returned };
+        match answer? {
+            Answer::Done(done) if done == window => Ok(elapsed),
+            Answer::Failed(message) => Err(Error::new(ErrorKind::Failed, message)),
+            other => Err(failed(&format!("{other:?} is no answer to window {window}"))),
+        }
+    }
+
+    fn order(&mut self, order: &Order) -> Result<()> {
+        protocol::write(&mut self.output, order).map_err(|_| self.ended())
+    }
+
+    fn answer(&mut self) -> Result<Answer> {
+        match protocol::read_answer(&mut self.input) {
+            Ok(Some(answer)) => Ok(answer),
+            Err(error) if error.kind() == IoErrorKind::InvalidData => {
+                Err(failed("it writes to the judge's channel"))
+            }
+            _ => Err(self.ended()),
+        }
+    }
+
+    /// Stops all threads; returns whether one of them other than the first was still running.
+    fn stop(&mut self) -> Result<bool> {
+        let is_running = |state: &char| *state == 'R';
+        let running = platform::thread_states(self.process).iter().skip(1).any(is_running);
+        platform::kill(self.process, libc::SIGSTOP);
+        loop {
+            let states = platform::thread_states(self.process);
+            if states.is_empty() {
+                return Err(self.ended());
+            }
+            if states.iter().all(|state| matches!(state, 'T' | 't' | 'Z' | 'X')) {
+                return Ok(running);
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// How it has ended.
+    fn ended(&mut self) -> Error {
+        self.kill();
+        match self.child.wait() {
+            Ok(status) => match (status.signal(), status.code()) {
+                (Some(signal), _) => {
+                    Error::new(ErrorKind::Crashed, format!("the kernel was ended by signal {signal}"))
+                }
+                (None, code) => {
+                    Error::new(ErrorKind::Failed, format!("the kernel has exited with code {code:?}"))
+                }
+            },
+            Err(error) => failed(&error.to_string()),
+        }
+    }
+
+    fn kill(&self) {
+        platform::kill(self.process, libc::SIGKILL);
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        self.kill();
+        // It ends as the runner does.
+        let _ = self.child.wait();
+    }
+}
+
+fn failed(message: &str) -> Error {
+    Error::new(ErrorKind::Failed, format!("the runner of the kernel: {message}"))
+}
