@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use runtime_core::backend::{
-    Output, Sandbox, SandboxLimits, SandboxPolicy, missing_sandbox_parts, run_program,
+    Output, Sandbox, SandboxLimits, SandboxPart, SandboxPolicy, missing_sandbox_parts, run_program,
 };
 
 use attacks::{ATTACKS, Attack, OF_ROOT, leave_daemon};
@@ -29,6 +29,8 @@ use attacks::{ATTACKS, Attack, OF_ROOT, leave_daemon};
 const ATTACK: &str = "SANDBOX_TEST_ATTACK";
 /// The attack that leaves a process behind.
 const DAEMON: &str = "daemon";
+/// Names what a child process does on a system without user name spaces.
+const LACKING: &str = "lacking";
 /// No attack takes this long.
 const DEADLINE: Duration = Duration::from_secs(120);
 const OUTPUT_BYTES: usize = 1 << 16;
@@ -37,6 +39,9 @@ const REFUSED: i32 = 3;
 
 fn main() -> ExitCode {
     if let Ok(name) = std::env::var(ATTACK) {
+        if name == LACKING {
+            return lacking();
+        }
         let attack = ATTACKS.iter().chain(OF_ROOT).find(|attack| attack.name == name);
         return match attack.map_or(leave_daemon as fn() -> _, |attack| attack.run)() {
             Ok(()) => ExitCode::SUCCESS,
@@ -57,6 +62,7 @@ fn main() -> ExitCode {
         trial("a_compiler_works_in_it", reason.as_deref(), compiles),
         trial("a_program_ends_as_it_would_without_it", reason.as_deref(), endings),
         trial("what_a_program_leaves_behind_ends_with_it", reason.as_deref(), leftovers),
+        trial("what_the_system_lacks_is_told", reason.as_deref(), without_user_namespaces),
         trial("its_memory_holds_no_copy_of_the_parent", reason.as_deref(), clean_image),
     ];
     libtest_mimic::run(&Arguments::from_args(), attacks.chain(others).collect()).exit_code()
@@ -226,6 +232,40 @@ fn leftovers() -> Result<(), Failed> {
         true => Ok(()),
         false => Err(output.text().into()),
     }
+}
+
+/// In a name space whose users may make no others, as an administrator may decide.
+fn without_user_namespaces() -> Result<(), Failed> {
+    let target = Target::new();
+    let lacking = target.command(LACKING);
+    let forbid = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$0\"";
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "sh", "-c", forbid]).arg(lacking.get_program()).current_dir("/");
+    command.envs(lacking.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = run_program(&mut command, DEADLINE, OUTPUT_BYTES).unwrap();
+    if output.status.success() { Ok(()) } else { Err(output.text().into()) }
+}
+
+/// On a system without user name spaces: that is told and nothing else, a sandbox that must be whole starts nothing, and one that need
+/// not be keeps to its files nevertheless.
+fn lacking() -> ExitCode {
+    let missing = missing_sandbox_parts();
+    let told = matches!(&missing[..], [part] if part.part == Some(SandboxPart::UserNamespace)
+        && part.remedy.contains("user.max_user_namespaces"));
+    let secret = Path::new(&std::env::var_os("outside").unwrap()).join("secret");
+    let run = |policy| {
+        let mut command = Command::new("cat");
+        Sandbox::new().run(policy, command.arg(&secret).current_dir("/"), (DEADLINE, OUTPUT_BYTES))
+    };
+    let refused = run(SandboxPolicy::Required);
+    let refused = refused.is_err_and(|error| error.message().contains("user name spaces"));
+    let kept = run(SandboxPolicy::BestEffort).is_ok_and(|output| !output.status.success());
+    let free = run(SandboxPolicy::Off).is_ok_and(|output| output.status.success());
+    if told && refused && kept && free {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("told {told}, refused {refused}, kept {kept}, free {free}: {missing:?}");
+    ExitCode::from(1)
 }
 
 /// The first process in the sandbox, which is a copy of this one, cannot be looked into.

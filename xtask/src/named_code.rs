@@ -139,6 +139,12 @@ const REVIEWED: &[(&str, &[&str])] = &[
             "core/platform/program/mod.rs find_program",
             "core/platform/program/mod.rs run_program",
             "core/platform/program/mod.rs start",
+            "core/platform/program/sandbox/mod.rs read",
+            "core/platform/program/sandbox/mod.rs run",
+            "core/platform/program/sandbox/mod.rs spawn",
+            "core/platform/program/sandbox/mod.rs write",
+            "core/platform/program/sandbox/tools.rs flags",
+            "core/platform/program/sandbox/tools.rs read_existing",
             "harness/pool/options.rs arguments",
             "harness/pool/options.rs new",
             "harness/pool/options.rs program",
@@ -190,6 +196,10 @@ const REVIEWED: &[(&str, &[&str])] = &[
             "core/queue/host_task.rs trait HostTaskOutput",
             "core/queue/host_task.rs trait Sealed",
         ],
+    ),
+    (
+        "Traits of the caller, whose methods take numbers.",
+        &["core/evaluate/call_windows.rs trait CallWindows"],
     ),
 ];
 

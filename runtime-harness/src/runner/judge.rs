@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use runtime_core::backend::{LoadOutcome, SandboxPolicy, TemporaryFolder};
-use runtime_core::evaluate::{Measurement, Observer, Validation, time_calls};
+use runtime_core::evaluate::{CallWindows as _, FlushCache, Measurement, Observer, Validation, time_calls};
 use runtime_core::{
     Access, CodeFormat, CommonRuntime, DeviceKind, Error, ErrorKind, LaunchConfig, Options, Result, Runtime,
 };
@@ -32,7 +32,7 @@ pub(crate) struct Judge<'j> {
 }
 
 impl<'j> Judge<'j> {
-    /// Whether a job is judged in a runner: native code of the host whose arguments lie in one piece.
+    /// Whether a job is judged in a runner: native code of the host, on tensors in one piece, in warm caches, without counters.
     pub(crate) fn takes(job: &Job, device: &dyn CommonRuntime, settings: &Settings) -> bool {
         let spec = &job.spec;
         let is_native =
@@ -47,7 +47,8 @@ impl<'j> Judge<'j> {
             && is_native
             && matches!(spec.config, LaunchConfig::Groups(_))
             && spec.args.iter().all(|arg| is_simple(&arg.kind))
-            && timing.flush_cache == runtime_core::evaluate::FlushCache::Never
+            && !timing.warmup.is_none()
+            && timing.flush_cache == FlushCache::Never
             && settings.counters.is_none()
             && !settings.measures_energy()
     }
@@ -95,7 +96,6 @@ impl<'j> Judge<'j> {
         settings: &Settings,
         observer: &mut Option<Observer<'_>>,
     ) -> Result<Measurement> {
-        use runtime_core::evaluate::CallWindows as _;
         self.windows.calls(1)?;
         let first = self.windows.compare()?;
         let mut measurement = time_calls(&mut self.windows, &settings.timing(), spec.cost, observer).await?;

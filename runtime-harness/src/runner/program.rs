@@ -28,7 +28,7 @@ const MAX_TEXT: usize = 2000;
 pub unsafe fn run() -> Result<()> {
     let (channel, memory) = platform::take_standard_streams().map_err(|error| io_error(&error))?;
     let memory = SharedMemory::of(&memory).map_err(|error| io_error(&error))?;
-    let mut judge = Judge {
+    let mut judge = Channel {
         input: BufReader::new(channel.try_clone().map_err(|error| io_error(&error))?),
         output: channel,
     };
@@ -58,13 +58,13 @@ fn io_error(error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("the channel of the judge: {error}"))
 }
 
-/// The judge, as the runner sees it.
-struct Judge {
+/// The connection with the judge.
+struct Channel {
     input: BufReader<File>,
     output: File,
 }
 
-impl Judge {
+impl Channel {
     fn next(&mut self) -> Result<Option<Order>> {
         protocol::read_order(&mut self.input).map_err(|error| io_error(&error))
     }

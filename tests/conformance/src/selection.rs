@@ -9,7 +9,7 @@ use crate::exceptions::{self, Exception};
 /// Lists required backends, separated by commas: if one is unavailable, the run fails.
 const REQUIRE: &str = "RUNTIME_REQUIRE";
 /// Names in the same list that are not targets; other tests use them.
-const TOOLS: [&str; 19] = [
+const TOOLS: [&str; 20] = [
     "clang",
     "glslang",
     "intel-opencl",
@@ -22,6 +22,7 @@ const TOOLS: [&str; 19] = [
     "package",
     "python",
     "safetensors",
+    "sandbox",
     "set-uid",
     "slurm",
     "spirv-val",

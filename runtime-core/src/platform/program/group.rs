@@ -12,7 +12,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use super::super::is_privileged;
-use super::sandbox::not_entered;
 use crate::{Error, ErrorKind, Result};
 
 /// How long a process group may take to end after SIGTERM.
@@ -55,10 +54,6 @@ fn spawn_in(command: &mut Command, group: libc::pid_t) -> Result<Child> {
 }
 
 fn not_started(program: &OsStr, error: io::Error) -> Error {
-    if let Some(message) = not_entered(&error) {
-        let message = format!("cannot run \"{}\": {message}", program.display());
-        return Error::new(ErrorKind::Unavailable, message).with_source(error);
-    }
     let (kind, remedy) = match exhausted(&error) {
         Some(remedy) => (ErrorKind::OutOfResources, remedy),
         None => (ErrorKind::Unavailable, "install it, or correct the command"),

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use super::root::Root;
+use super::root::{Access, Root};
 use super::{SCRATCH, c_path};
 use crate::{Error, ErrorKind, Result};
 
@@ -28,14 +28,6 @@ const SYSTEM: [&str; 12] = [
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 /// More symbolic links than this on one path are a circle, as for Linux.
 const MAX_LINKS: usize = 40;
-
-/// What a program may do with a file, or with all files of a folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Access {
-    Read,
-    Device,
-    Write,
-}
 
 /// The files of a sandbox.
 #[derive(Debug, Default)]

@@ -16,7 +16,7 @@ use super::filter::Filters;
 use super::limits::{self, SystemLimit};
 use super::part::{Parts, SandboxPart, failure};
 use super::root::Root;
-use super::user::{self, UserMaps};
+use super::user::{self, UserMaps, unshare};
 
 /// What a child needs to enter its sandbox.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Entry {
         limits::set(&self.limits)?;
         // SAFETY: only sets an attribute of this process.
         checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
-        self.step(Landlock, |entry| entry.rules.enter())?;
+        self.step(Landlock, |entry| entry.rules.enter(entry.parts.has(MountNamespace)))?;
         self.step(Seccomp, |entry| entry.filters.enter())
     }
 
@@ -80,11 +80,6 @@ impl Entry {
         // SAFETY: the path is terminated and outlives the call.
         checked(unsafe { libc::chdir(self.folder.as_ptr()) }.into()).map(|_| ())
     }
-}
-
-pub(super) fn unshare(flags: libc::c_int) -> io::Result<()> {
-    // SAFETY: a system call without pointers.
-    checked(unsafe { libc::unshare(flags) }.into()).map(|_| ())
 }
 
 /// Starts the first process of the PID name space, and returns in it: with the descriptor on which it is to tell how the program

@@ -11,8 +11,9 @@ use landlock::{
     RulesetAttr as _, RulesetCreatedAttr as _, Scope,
 };
 
-use super::access::{Access, Layout};
+use super::access::Layout;
 use super::checked;
+use super::root::Access;
 
 /// The newest version of Landlock whose rules are known here.
 const NEWEST: ABI = ABI::V6;
@@ -44,11 +45,13 @@ impl FileRules {
         Ok(Self { rules: created.into(), known: AccessFs::from_all(version()).bits() })
     }
 
-    /// In the child: lets it write the folder that was made for it, and read `/proc`; then restricts it for ever.
-    pub(super) fn enter(&self) -> io::Result<()> {
+    /// In the child: restricts it for ever. In a file system of its own, it may write the scratch folder and read `/proc`.
+    pub(super) fn enter(&self, has_own_root: bool) -> io::Result<()> {
         let Some(rules) = &self.rules else { return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)) };
-        self.allow(c"/.scratch", allowed(Access::Write, true))?;
-        self.allow(c"/proc", AccessFs::ReadFile | AccessFs::ReadDir)?;
+        if has_own_root {
+            self.allow(c"/.scratch", allowed(Access::Write, true))?;
+            self.allow(c"/proc", AccessFs::ReadFile | AccessFs::ReadDir)?;
+        }
         let (rules, flags) = (rules.as_raw_fd(), 0);
         // SAFETY: a system call without pointers.
         checked(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules, flags) }).map(|_| ())
@@ -65,10 +68,7 @@ impl FileRules {
         const PATH_BENEATH: libc::c_int = 1;
         // SAFETY: the path is terminated and outlives the call.
         let folder = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
-        if folder < 0 {
-            // Without a mount name space, there is none.
-            return Ok(());
-        }
+        let folder = i32::try_from(checked(folder.into())?).map_err(|_| io::ErrorKind::InvalidInput)?;
         let rule = Rule { allowed: access.bits() & self.known, folder };
         let (rules, flags) = (self.rules.as_ref().map_or(-1, OwnedFd::as_raw_fd), 0);
         // SAFETY: the structure is the one of this kind of rule, and outlives the call.

@@ -38,7 +38,6 @@ use crate::{Error, ErrorKind, Result};
 
 pub use self::filter::start_no_processes;
 pub use self::limits::SandboxLimits;
-pub(super) use self::part::not_entered;
 pub use self::part::{MissingPart, SandboxPart};
 pub use self::policy::{SANDBOX_VARIABLE, SandboxPolicy};
 
@@ -105,7 +104,7 @@ impl Sandbox {
     /// Runs a command in the sandbox, as [`run_program`] does without one.
     ///
     /// # Errors
-    /// `Unavailable` if the system lacks a part of the sandbox that `policy` requires, with the remedy; `InvalidArgument` for a path
+    /// `Unsupported` if the system lacks a part of the sandbox that `policy` requires, with the remedy; `InvalidArgument` for a path
     /// that cannot be given to the program; otherwise as for [`run_program`].
     pub fn run(
         &self,
@@ -114,7 +113,7 @@ impl Sandbox {
         (deadline, bytes): (Duration, usize),
     ) -> Result<Output> {
         self.prepare(policy, command)?;
-        run_program(command, deadline, bytes)
+        run_program(command, deadline, bytes).map_err(part::explained)
     }
 
     /// Starts a command in the sandbox, as [`spawn_program`] does without one.
@@ -123,7 +122,7 @@ impl Sandbox {
     /// As for [`run`](Self::run), and for [`spawn_program`].
     pub fn spawn(&self, policy: SandboxPolicy, command: &mut Command) -> Result<Child> {
         self.prepare(policy, command)?;
-        spawn_program(command)
+        spawn_program(command).map_err(part::explained)
     }
 
     fn prepare(&self, policy: SandboxPolicy, command: &mut Command) -> Result<()> {

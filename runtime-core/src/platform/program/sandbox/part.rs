@@ -155,15 +155,21 @@ pub(super) fn failed(error: &Error) -> Option<(SandboxPart, io::Error)> {
     decode(std::error::Error::source(error)?.downcast_ref::<io::Error>()?)
 }
 
-/// The message of a program that was not started because of a sandbox; `None` if something else is the cause.
-pub(in super::super) fn not_entered(error: &io::Error) -> Option<String> {
-    let (part, cause) = decode(error)?;
-    Some(format!("no sandbox: {}", MissingPart::new(part, &cause)))
+/// The error of a program that was not started, with the words for a part of the sandbox that has failed.
+pub(super) fn explained(error: Error) -> Error {
+    match failed(&error) {
+        Some((part, cause)) => {
+            let message = format!("no sandbox: {}", MissingPart::new(part, &cause));
+            Error::unsupported(message).with_source(cause)
+        }
+        None => error,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     #[test]
     fn an_error_number_tells_the_part() {
@@ -173,6 +179,17 @@ mod tests {
             assert!(part.remedy().len() > 20);
         }
         assert!(decode(&io::Error::from_raw_os_error(libc::ENOENT)).is_none());
+    }
+
+    #[test]
+    fn a_program_that_was_not_started_tells_the_part_and_the_remedy() {
+        let cause = failure(SandboxPart::Landlock, &io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        let error = explained(Error::new(ErrorKind::Unavailable, "cannot run").with_source(cause));
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.message().contains("Landlock") && error.message().contains("lsm="), "{error}");
+        let other = io::Error::from_raw_os_error(libc::ENOENT);
+        let error = explained(Error::new(ErrorKind::Unavailable, "cannot run").with_source(other));
+        assert_eq!(error.message(), "cannot run");
     }
 
     #[test]

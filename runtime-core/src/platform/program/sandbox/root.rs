@@ -6,7 +6,6 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::RawFd;
 
-use super::access::Access;
 use super::{SCRATCH, checked};
 
 /// Where the new root is mounted before it is the root. It is there, since the user name space needs it, and is no place that a
@@ -17,6 +16,14 @@ const OPTIONS: &CStr = c"mode=755,size=64k";
 const SCRATCH_OPTIONS: &CStr = c"mode=700,size=256m,nr_inodes=64k";
 const HERE: &CStr = c".";
 const NOTHING: &CStr = c"";
+
+/// What a program may do with a file, or with all files of a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Access {
+    Read,
+    Device,
+    Write,
+}
 
 /// What is made in the root, in order.
 #[derive(Debug)]

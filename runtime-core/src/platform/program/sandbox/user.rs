@@ -48,12 +48,18 @@ impl UserMaps {
 
     /// In the child: moves it to a user name space.
     pub(super) fn enter(&self) -> io::Result<()> {
-        super::enter::unshare(libc::CLONE_NEWUSER)?;
+        unshare(libc::CLONE_NEWUSER)?;
         // Without it, a group that shuts somebody out could be left.
         write(c"/proc/self/setgroups", "deny")?;
         write(c"/proc/self/gid_map", &self.groups)?;
         write(c"/proc/self/uid_map", &self.users)
     }
+}
+
+/// In the child: moves it to new name spaces.
+pub(super) fn unshare(flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: a system call without pointers.
+    checked(unsafe { libc::unshare(flags) }.into()).map(|_| ())
 }
 
 /// In the child: gives up the superuser. By raw system calls, since the C library would tell threads that are not here.
