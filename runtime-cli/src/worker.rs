@@ -23,7 +23,7 @@ pub(crate) struct WorkerArguments {
     #[arg(long, value_name = "BYTES")]
     memory_limit: Option<u64>,
     /// Sandbox of the compilers of kernels
-    #[arg(long, value_name = "POLICY", default_value_t)]
+    #[arg(long, value_name = "POLICY", default_value_t = SandboxPolicy::Required)]
     sandbox: SandboxPolicy,
     #[command(flatten)]
     share: ShareArguments,

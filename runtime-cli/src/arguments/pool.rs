@@ -131,10 +131,11 @@ impl PoolArguments {
     /// `Io` if this program is not found; `Unavailable` if this system lacks a part of a sandbox that is required.
     pub(crate) fn options(&self, sandbox: SandboxPolicy) -> Result<PoolOptions> {
         let mut options = PoolOptions::new(this_program()?);
-        options.sandbox = self.sandbox.unwrap_or(sandbox);
+        let sandbox = self.sandbox.unwrap_or(sandbox);
         if self.launch.is_none() {
-            check_sandbox(options.sandbox)?;
+            check_sandbox(sandbox)?;
         }
+        options.arguments.extend(["--sandbox".into(), sandbox.name().into()]);
         options.launch.clone_from(&self.launch);
         options.workers = self.workers();
         if self.launch.is_some() {

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use runtime_core::Result;
-use runtime_core::backend::SandboxPolicy;
 
 use super::LaunchTemplate;
 
@@ -31,13 +30,11 @@ pub struct PoolOptions {
     pub compile_timeout: Duration,
     /// How long a worker may take to start.
     pub start_timeout: Duration,
-    /// The sandbox of the compilers of kernels.
-    pub sandbox: SandboxPolicy,
 }
 
 impl PoolOptions {
-    /// One worker per device, of the command `runtime` at `program`: 60 s to run, 300 s to compile, 60 s to start. The sandbox is
-    /// required.
+    /// One worker per device, of the command `runtime` at `program`: 60 s to run, 300 s to compile, 60 s to start. Without the argument
+    /// `--sandbox`, it requires one.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
@@ -49,19 +46,16 @@ impl PoolOptions {
             timeout: Duration::from_secs(60),
             compile_timeout: Duration::from_secs(300),
             start_timeout: Duration::from_secs(60),
-            sandbox: SandboxPolicy::Required,
         }
     }
 
     /// The command that starts a worker: at least one word.
     pub(super) fn command(&self) -> Result<Vec<OsString>> {
-        let sandbox = ["--sandbox", self.sandbox.name()].map(OsString::from);
-        let arguments: Vec<OsString> = self.arguments.iter().cloned().chain(sandbox).collect();
         match &self.launch {
-            Some(launch) => launch.command(self.program.as_os_str(), &arguments),
+            Some(launch) => launch.command(self.program.as_os_str(), &self.arguments),
             None => {
                 let program = self.program.clone().into_os_string();
-                Ok(std::iter::once(program).chain(arguments).collect())
+                Ok(std::iter::once(program).chain(self.arguments.iter().cloned()).collect())
             }
         }
     }
