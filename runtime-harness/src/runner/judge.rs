@@ -42,9 +42,12 @@ impl<'j> Judge<'j> {
             ArgumentKind::Scalar(..) | ArgumentKind::Local(_) => true,
             ArgumentKind::Record(_) | ArgumentKind::Bytes(_) => false,
         };
+        // Libraries of the candidate are not among the files of a runner yet.
+        let has_libraries = spec.kernel.options.texts("libraries").next().is_some();
         let timing = settings.timing();
         device.info().kind == DeviceKind::Host
             && is_native
+            && !has_libraries
             && matches!(spec.config, LaunchConfig::Groups(_))
             && spec.args.iter().all(|arg| is_simple(&arg.kind))
             && !timing.warmup.is_none()
