@@ -27,7 +27,9 @@ impl Sandbox {
             let value = std::env::var_os(variable).unwrap_or_default();
             paths.extend(std::env::split_paths(&value).filter(|path| path.is_absolute()));
         }
-        self.read_existing(paths)
+        let sandbox = self.read_existing(paths);
+        // There, `-mcpu=native` reads `/proc/cpuinfo`; on x86-64 it asks the processor.
+        if cfg!(target_arch = "aarch64") { sandbox.show_machine() } else { sandbox }
     }
 
     /// Lets a compiler read the files and folders that its flags name, relative to `folder`.
