@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::mem::size_of;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -49,6 +49,34 @@ fn state_and_parent(file: &Path) -> Option<(char, String)> {
     // The name in front is in parentheses and may contain any character.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     Some((fields.next()?.chars().next()?, fields.next()?.to_owned()))
+}
+
+/// A process whose number may become another one's.
+#[derive(Debug)]
+pub(crate) struct ProcessHandle(OwnedFd);
+
+impl ProcessHandle {
+    /// The process that has this number now.
+    ///
+    /// # Errors
+    /// Any error of the system.
+    pub(crate) fn open(process: i32) -> io::Result<Self> {
+        // SAFETY: a system call without pointers.
+        let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
+        if handle < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let handle = i32::try_from(handle).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: the descriptor is new and nobody else's.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(handle) }))
+    }
+
+    /// Sends it a signal, unless it has ended.
+    pub(crate) fn signal(&self, signal: i32) {
+        let (handle, nothing, flags) = (self.0.as_raw_fd(), std::ptr::null::<libc::siginfo_t>(), 0);
+        // SAFETY: nothing is told with the signal.
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, handle, signal, nothing, flags) };
+    }
 }
 
 /// The states of the threads of a process, its first thread first, as `/proc` has them: `T` for those that are stopped. Empty if the

@@ -13,15 +13,17 @@ use runtime_core::backend::{Sandbox, SandboxPolicy};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::protocol::{self, Answer, Load, Order};
-use crate::platform;
+use crate::platform::{self, ProcessHandle};
 
 /// A process that has a candidate's code. It is stopped except in windows.
 #[derive(Debug)]
 pub(super) struct Runner {
     /// The process that stays outside of the sandbox, and ends as the runner does.
     child: Child,
-    /// The process that runs the code.
+    /// The process that runs the code, by its number.
     process: i32,
+    /// The same, for signals.
+    handle: ProcessHandle,
     output: UnixStream,
     input: BufReader<UnixStream>,
     windows: u64,
@@ -49,7 +51,8 @@ impl Runner {
         drop(command);
         let input = BufReader::new(ours.try_clone().map_err(|error| failed(&error.to_string()))?);
         let outside = child.id().cast_signed();
-        let mut runner = Self { child, process: outside, output: ours, input, windows: 0 };
+        let handle = handle_of(outside)?;
+        let mut runner = Self { child, process: outside, handle, output: ours, input, windows: 0 };
         match runner.answer()? {
             Answer::Hello => {}
             _ => return Err(failed("it does not say that it is ready")),
@@ -58,6 +61,7 @@ impl Runner {
         while let Some(inner) = platform::children_of(runner.process).first() {
             runner.process = *inner;
         }
+        runner.handle = handle_of(runner.process)?;
         Ok(runner)
     }
 
@@ -81,7 +85,7 @@ impl Runner {
     pub(super) fn window(&mut self, number: u64, empty: bool) -> Result<Duration> {
         self.windows += 1;
         let window = self.windows;
-        platform::kill(self.process, libc::SIGCONT);
+        self.handle.signal(libc::SIGCONT);
         let begin = Instant::now();
         self.order(&Order::Call { window, number, empty })?;
         let answer = self.answer();
@@ -114,10 +118,11 @@ impl Runner {
     fn stop(&mut self) -> Result<bool> {
         let is_running = |state: &char| *state == 'R';
         let running = platform::thread_states(self.process).iter().skip(1).any(is_running);
-        platform::kill(self.process, libc::SIGSTOP);
+        self.handle.signal(libc::SIGSTOP);
         loop {
             let states = platform::thread_states(self.process);
-            if states.is_empty() {
+            // Its number may be another process's by now.
+            if states.is_empty() || !matches!(self.child.try_wait(), Ok(None)) {
                 return Err(self.ended());
             }
             if states.iter().all(|state| matches!(state, 'T' | 't' | 'Z' | 'X')) {
@@ -129,7 +134,7 @@ impl Runner {
 
     /// How it has ended.
     fn ended(&mut self) -> Error {
-        self.kill();
+        self.handle.signal(libc::SIGKILL);
         match self.child.wait() {
             Ok(status) => match (status.signal(), status.code()) {
                 (Some(signal), _) => {
@@ -142,18 +147,18 @@ impl Runner {
             Err(error) => failed(&error.to_string()),
         }
     }
-
-    fn kill(&self) {
-        platform::kill(self.process, libc::SIGKILL);
-    }
 }
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        self.kill();
+        self.handle.signal(libc::SIGKILL);
         // It ends as the runner does.
         let _ = self.child.wait();
     }
+}
+
+fn handle_of(process: i32) -> Result<ProcessHandle> {
+    ProcessHandle::open(process).map_err(|error| failed(&format!("process {process}: {error}")))
 }
 
 fn failed(message: &str) -> Error {
