@@ -1,5 +1,5 @@
-//! Candidates in runners, with `RUNTIME_RUNNER=1`: honest ones get their row, those that cheat do not. Ignored where the system lacks a
-//! part of the sandbox; `RUNTIME_REQUIRE=sandbox` makes that a failure. Build the workspace first.
+//! Candidates in runners, with `RUNTIME_RUNNER=1`: honest ones get their row, those that cheat do not. Ignored where the system
+//! lacks a part of the sandbox; `RUNTIME_REQUIRE=sandbox` makes that a failure. Build the workspace first.
 
 use std::path::Path;
 use std::process::Command;
