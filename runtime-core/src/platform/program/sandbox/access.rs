@@ -220,7 +220,8 @@ mod tests {
         std::fs::create_dir(&nested).unwrap();
         std::fs::create_dir(&written).unwrap();
         let layout =
-            Layout::new(&[read.clone(), nested.clone(), "/usr/lib".into()], &[written.clone()]).unwrap();
+            Layout::new(&[read.clone(), nested.clone(), "/usr/lib".into()], std::slice::from_ref(&written))
+                .unwrap();
         assert_eq!(layout.places.get(&read), Some(&Access::Read));
         assert_eq!(layout.places.get(&written), Some(&Access::Write));
         assert!(!layout.places.contains_key(&nested) && !layout.places.contains_key(Path::new("/usr/lib")));
