@@ -92,6 +92,24 @@ struct AliasS { r: array<f32, 2>, t: AliasTwo }
     let_shift_y[3] = v.y;
 }
 
+//# partly_constant: a vector of which only a part is constant is none
+//= write i32: 0 4 0*5 -> 9 7 2 0 3 14 28
+@group(0) @binding(0) var<storage, read_write> partly_constant_y: array<i32>;
+@compute @workgroup_size(1) fn partly_constant() {
+    let x = partly_constant_y[1];
+    let q = vec2(7, 8) / vec2(0, x);
+    partly_constant_y[1] = q.x;
+    partly_constant_y[2] = q.y;
+    var r = vec3(7, 8, 15);
+    r %= vec3(vec2(0, x), x * 3);
+    partly_constant_y[3] = r.x;
+    partly_constant_y[4] = r.z;
+    let s = vec2(7, 7) << vec2(33u, u32(x) / 2);
+    partly_constant_y[5] = s.x;
+    partly_constant_y[6] = s.y;
+    partly_constant_y[0] = 9;
+}
+
 //# let_index: an index that is a let may be out of range
 //= read u32: 1 2 3
 //= write u32: 0*4 -> 0|1|2|3 0|1|2|3 2 0|7|8
