@@ -241,7 +241,7 @@ fn constant_agreement_near(a: f32, b: f32) -> u32 { return u32(abs(a - b) <= 1e-
 }
 
 //# constant_shift: abstract numbers may be shifted by any amount, and keep their sign
-//= write i32: 0*3 -> -1 -1 0
+//= write i32: 0*6 -> -1 -1 0 0 0 -2
 @group(0) @binding(0) var<storage, read_write> constant_shift_y: array<i32>;
 const CONSTANT_SHIFT = 64u;
 @compute @workgroup_size(1) fn constant_shift() {
@@ -249,6 +249,10 @@ const CONSTANT_SHIFT = 64u;
     const v = vec2(-1, 1) >> vec2(CONSTANT_SHIFT);
     constant_shift_y[1] = v.x;
     constant_shift_y[2] = v.y;
+    const zero = 0 << 64u;
+    constant_shift_y[3] = zero;
+    constant_shift_y[4] = (vec2(0, 0) << vec2(CONSTANT_SHIFT, 300)).y;
+    constant_shift_y[5] = (-1 << 63) >> 62;
 }
 
 //# constant_composites: such constants in arrays and structures

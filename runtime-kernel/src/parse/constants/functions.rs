@@ -209,14 +209,23 @@ fn refract(incident: &Value, normal: &Value, ratio: &Value) -> Option<Value> {
     binary("-", &binary("*", ratio, incident)?, &binary("*", &factor, normal)?)
 }
 
+/// From here on, the area functions of the standard library overflow, and are logarithms.
+const LARGE: f64 = 1e150;
+
+fn log_of_twice(x: f64) -> f64 {
+    x.ln() + std::f64::consts::LN_2
+}
+
 /// Functions that are applied to each component. Those of 32 bits are as exact as the ones that run.
 fn of_numbers(name: &str, numbers: &[f64]) -> Option<f64> {
     let up_to_one = |value: f64| (value.abs() <= 1.0).then_some(value);
     Some(match (name, numbers) {
         ("abs", [x]) => x.abs(),
         ("acos", [x]) => up_to_one(*x)?.acos(),
+        ("acosh", [x]) if *x >= LARGE => log_of_twice(*x),
         ("acosh", [x]) if *x >= 1.0 => x.acosh(),
         ("asin", [x]) => up_to_one(*x)?.asin(),
+        ("asinh", [x]) if x.abs() >= LARGE => log_of_twice(x.abs()).copysign(*x),
         ("asinh", [x]) => x.asinh(),
         ("atan", [x]) => x.atan(),
         ("atan2", [y, x]) => y.atan2(*x),

@@ -259,7 +259,7 @@ impl<'a> Scan<'a> {
             ExprKind::Call(name, ..) if MISSING.contains(name) => true,
             ExprKind::Call(..) if self.has_doubles && self.is_double(expression) => true,
             ExprKind::Binary("&&" | "||", _) | ExprKind::Literal(_, true) => true,
-            ExprKind::Binary(">>", parts) if self.is_large(&parts[1]) => true,
+            ExprKind::Binary("<<" | ">>", parts) if self.is_large(&parts[1]) => true,
             ExprKind::Call(..) if self.types(expression).next().is_some() => true,
             ExprKind::Name(name) => self.scopes.named(name).is_some_and(|value| value.is_missing()),
             _ => expression.parts().iter().any(|part| self.is_missing(part)),
@@ -271,7 +271,7 @@ impl<'a> Scan<'a> {
         value.is_some_and(|value| value.value().is_some_and(|value| value.kind == Kind::F64))
     }
 
-    /// Whether naga shifts by this amount as if the sign were not to fill all bits.
+    /// Whether naga shifts by this amount as if the sign were not to fill all bits, and refuses `0 << 64u`.
     fn is_large(&self, amount: &Expr<'a>) -> bool {
         let value = self.scopes.value(amount);
         let is_large = |value: &Value| value.parts.iter().any(|part| part.float() >= 64.0);
