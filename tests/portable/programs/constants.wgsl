@@ -286,3 +286,21 @@ enable f16;
     constant_halves_y[3] = f16(bits.x >> 24u);
     constant_halves_y[4] = f16(frexp(4 * x).exp);
 }
+
+//# constant_tables: all of a table that a loop copies (GCC 12 lost zeros and ones at the end with AVX-512)
+//= write u32: 0*96 -> 5*28 0*4 4294967280*28 4294967295*4 2147483648*28 4294967295*4
+@group(0) @binding(0) var<storage, read_write> constant_tables_y: array<u32, 96>;
+const CONSTANT_TABLE_A = array(5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 0u, 0u, 0u, 0u);
+const CONSTANT_TABLE_B = array(~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~0u, ~0u, ~0u, ~0u);
+const CONSTANT_TABLE_C = array(0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, ~0u, ~0u, ~0u, ~0u);
+@compute @workgroup_size(1) fn constant_tables() {
+    for (var i = 0u; i < 32u; i++) {
+        constant_tables_y[i] = CONSTANT_TABLE_A[i];
+    }
+    for (var i = 0u; i < 32u; i++) {
+        constant_tables_y[i + 32u] = CONSTANT_TABLE_B[i];
+    }
+    for (var i = 0u; i < 32u; i++) {
+        constant_tables_y[i + 64u] = CONSTANT_TABLE_C[i];
+    }
+}
