@@ -69,7 +69,7 @@ impl Kind {
         self.bounds().is_some()
     }
 
-    const fn is_abstract(self) -> bool {
+    pub(super) const fn is_abstract(self) -> bool {
         matches!(self, Self::AbstractInt | Self::AbstractFloat)
     }
 
@@ -121,7 +121,7 @@ impl Kind {
         }
     }
 
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
             Self::AbstractInt | Self::I32 => "i32",
@@ -264,6 +264,12 @@ impl Value {
         if self.is_scalar() && self.kind.is_integer() { self.parts[0].int() } else { None }
     }
 
+    /// A value of the same type with one number in all parts.
+    pub(super) fn filled(&self, number: f64) -> Self {
+        let number = if self.kind.is_float() { Number::Float(number) } else { Number::Int(number as i128) };
+        Self { kind: self.kind, shape: self.shape, parts: vec![number; self.parts.len()] }
+    }
+
     /// The value after an automatic conversion.
     pub(super) fn automatic(&self, kind: Kind) -> Option<Self> {
         if self.kind.common(kind)? != kind {
@@ -296,18 +302,6 @@ impl Value {
             (part, _) => part,
         })
     }
-
-    /// The value as text that naga evaluates to it.
-    pub(super) fn text(&self) -> String {
-        let parts: Vec<_> = self.parts.iter().map(|part| text_of(*part, self.kind)).collect();
-        let list = parts.join(", ");
-        let element = if self.kind.is_abstract() { String::new() } else { format!("<{}>", self.kind.name()) };
-        match self.shape {
-            (1, 1) => list,
-            (1, rows) => format!("vec{rows}{element}({list})"),
-            (columns, rows) => format!("mat{columns}x{rows}{element}({list})"),
-        }
-    }
 }
 
 /// The largest number of a floating-point type that is not above an integer.
@@ -315,29 +309,4 @@ fn largest(most: i128, kind: Kind) -> i128 {
     let nearest = if kind == Kind::F64 { most as f64 } else { f64::from(most as f32) };
     let below = || if kind == Kind::F64 { nearest.next_down() } else { (nearest as f32).next_down().into() };
     if nearest as i128 > most { below() as i128 } else { nearest as i128 }
-}
-
-/// A number as a literal of its type.
-fn text_of(number: Number, kind: Kind) -> String {
-    let text = match (number, kind) {
-        (Number::Int(value), Kind::Bool) => return (value != 0).to_string(),
-        (Number::Int(value), Kind::I32) if value == i128::from(i32::MIN) => return format!("i32({value})"),
-        // The sign is an operator, and the literal before it would be too large.
-        (Number::Int(value), Kind::AbstractInt) if value == i128::from(i64::MIN) => {
-            return "(-9223372036854775807 - 1)".to_owned();
-        }
-        (Number::Int(value), Kind::I64) if value == i128::from(i64::MIN) => {
-            return "(-9223372036854775807li - 1li)".to_owned();
-        }
-        (Number::Int(value), Kind::I32) => format!("{value}i"),
-        (Number::Int(value), Kind::U32) => format!("{value}u"),
-        (Number::Int(value), Kind::I64) => format!("{value}li"),
-        (Number::Int(value), Kind::U64) => format!("{value}lu"),
-        (Number::Int(value), _) => value.to_string(),
-        (Number::Float(value), Kind::F32) => format!("{:?}f", value as f32),
-        (Number::Float(value), Kind::F16) => format!("{:?}h", f16::from_f64(value).to_f32()),
-        (Number::Float(value), Kind::F64) => format!("{value:?}lf"),
-        (Number::Float(value), _) => format!("{value:?}"),
-    };
-    if text.starts_with('-') { format!("({text})") } else { text }
 }

@@ -17,9 +17,9 @@ const MAX_COMPONENTS: usize = 4;
 /// The calls whose constant arguments are invalid.
 pub(super) fn invalid(module: &Module, code: &str) -> Vec<Violation> {
     let mut found = Vec::new();
-    infinite(&module.global_expressions, code, &mut found);
+    let mut has_products = infinite(&module.global_expressions, code, &mut found);
     for function in blocks::functions(module) {
-        infinite(&function.expressions, code, &mut found);
+        has_products |= infinite(&function.expressions, code, &mut found);
         let arguments = Arguments { module, function };
         let mut has_subgroups = false;
         for (handle, expression) in function.expressions.iter() {
@@ -32,16 +32,27 @@ pub(super) fn invalid(module: &Module, code: &str) -> Vec<Violation> {
             arguments.gathers(&function.body, code, &mut found);
         }
     }
+    if has_products {
+        let places = constants::valueless_products(code).into_iter().map(Span::from);
+        found.extend(places.map(|place| violation(code, place, "the product is out of range")));
+    }
     found
 }
 
-/// Adds the constants that are infinities, or no numbers: naga looks at those of 32 and 64 bits.
-fn infinite(values: &Arena<Expression>, code: &str, found: &mut Vec<Violation>) {
+/// Adds the constants that are infinities, or no numbers: naga looks at those of 32 and 64 bits. Returns whether there is an
+/// `fma` of constants.
+fn infinite(values: &Arena<Expression>, code: &str, found: &mut Vec<Violation>) -> bool {
+    let mut has_products = false;
     for (handle, value) in values.iter() {
-        if matches!(value, Expression::Literal(Literal::F16(value)) if !value.is_finite()) {
-            found.push(violation(code, values.get_span(handle), "this is no number of `f16`"));
+        let Expression::Literal(literal) = value else { continue };
+        let place = values.get_span(handle);
+        if matches!(literal, Literal::F16(value) if !value.is_finite()) {
+            found.push(violation(code, place, "this is no number of `f16`"));
         }
+        let text = place.to_range().and_then(|place| code.get(place));
+        has_products |= text.is_some_and(|text| text.starts_with("fma"));
     }
+    has_products
 }
 
 fn violation(code: &str, place: Span, what: &str) -> Violation {
