@@ -306,6 +306,10 @@ mod tests {
                 "let x = bitcast<H>(array<u32, 2>(1u, 2u)[0]).x;",
                 "let x = H(unpack2x16float(bitcast<u32>(array<u32, 2>(1u, 2u)[0]))).x;",
             ),
+            (
+                "const m = mix(1, 2, 0.5); let c = true || bitcast<u32>(vec2h(1, 1)) == 1u; let x = bitcast<u32>(h);",
+                "const m = mix(1, 2, 0.5); let c = true || bitcast<u32>(pack2x16float(vec2<f32>(vec2h(1, 1)))) == 1u; let x = bitcast<u32>(pack2x16float(vec2<f32>(h)));",
+            ),
             ("let x = bitcast<H>(1u).x;", "let x = H(unpack2x16float(bitcast<u32>(1u))).x;"),
             (
                 "let x = bitcast<f32>(g(bitcast<u32>(-h)));",

@@ -160,6 +160,13 @@ mod tests {
     use crate::parse::tokens::tokens;
 
     #[test]
+    fn types_end_behind_their_parameters() {
+        for (code, end) in [("u32, a", 1), ("array<vec2<f32>, (1 > 2)> = a", 13), ("a < b;", 1), ("", 1)] {
+            assert_eq!(end_of_type(&tokens(code).collect::<Vec<_>>(), 0), end, "{code}");
+        }
+    }
+
+    #[test]
     fn elements_are_what_commas_part() {
         for (code, expected) in [
             ("(a, b[c, d], f(e, f),) g", Some("a|b [ c , d ]|f ( e , f )")),

@@ -17,7 +17,9 @@ pub(super) enum Constant<'a> {
 pub(super) struct Composite<'a> {
     /// The names of members; none for an array.
     pub(super) names: Vec<&'a str>,
+    /// Those of an array may be one that stands for all.
     pub(super) elements: Vec<Constant<'a>>,
+    pub(super) count: usize,
     pub(super) origin: Origin,
     /// Whether naga cannot have such a constant: it is what a built-in function returns, or has it inside.
     pub(super) is_missing: bool,
@@ -36,11 +38,24 @@ pub(super) enum Origin {
 impl<'a> Constant<'a> {
     pub(super) fn composite(origin: Origin, names: Vec<&'a str>, elements: Vec<Self>) -> Self {
         let is_missing = matches!(origin, Origin::BuiltIn(_)) || elements.iter().any(Self::is_missing);
-        Self::Composite(Rc::new(Composite { names, elements, origin, is_missing }))
+        let count = elements.len();
+        Self::Composite(Rc::new(Composite { names, elements, count, origin, is_missing }))
+    }
+
+    /// An array of so many elements, which are the given ones, or all the given one.
+    pub(super) fn array(elements: Vec<Self>, count: usize) -> Self {
+        let is_missing = elements.iter().any(Self::is_missing);
+        let names = Vec::new();
+        Self::Composite(Rc::new(Composite { names, elements, count, origin: Origin::Array, is_missing }))
     }
 
     pub(super) fn is_missing(&self) -> bool {
         matches!(self, Self::Composite(composite) if composite.is_missing)
+    }
+
+    /// Whether it is what a built-in function returns.
+    pub(super) fn is_built_in(&self) -> bool {
+        matches!(self, Self::Composite(composite) if matches!(composite.origin, Origin::BuiltIn(_)))
     }
 
     pub(super) const fn value(&self) -> Option<&Value> {
@@ -63,7 +78,7 @@ impl<'a> Constant<'a> {
                 };
                 let mut pairs = one.elements.iter().zip(&other.elements).take(compared);
                 one.origin == other.origin
-                    && one.elements.len() == other.elements.len()
+                    && one.count == other.count
                     && pairs.all(|(one, other)| one.is_like(other))
             }
             _ => false,
@@ -93,8 +108,8 @@ impl<'a> Constant<'a> {
     /// An element of an array or a vector, or a column of a matrix.
     pub(super) fn element(&self, index: usize) -> Option<Self> {
         let value = match self {
-            Self::Composite(composite) if composite.origin == Origin::Array => {
-                return composite.elements.get(index).cloned();
+            Self::Composite(composite) if composite.origin == Origin::Array && index < composite.count => {
+                return composite.elements.get(index).or(composite.elements.first()).cloned();
             }
             Self::Value(value) if !value.is_scalar() => value,
             _ => return None,

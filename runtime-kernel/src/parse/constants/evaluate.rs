@@ -43,6 +43,10 @@ pub(super) struct Scopes<'a> {
     pub(super) definitions: RefCell<BTreeSet<String>>,
     /// By constant of the module: its value, once it was asked for.
     values: RefCell<FastHashMap<&'a str, Option<Constant<'a>>>>,
+    /// By place of a count of elements: its value, once it was asked for.
+    pub(super) counts: RefCell<FastHashMap<usize, Option<usize>>>,
+    /// The tokens of the function that is read.
+    pub(super) function: Range<usize>,
     /// By name declared in functions: what it stands for in each open block that declares it.
     locals: FastHashMap<&'a str, Vec<Option<Constant<'a>>>>,
     /// By open block: the names declared in it.
@@ -54,7 +58,7 @@ pub(super) struct Scopes<'a> {
     /// Of [`MAX_STEPS`].
     steps_left: Cell<usize>,
     /// In a declaration of the module, where the names inside a function mean nothing.
-    is_outside: Cell<bool>,
+    pub(super) is_outside: Cell<bool>,
     /// In the side of `&&` or `||` that is not evaluated, and needs a type only: some value of it is found.
     pub(super) is_unused: Cell<bool>,
 }
@@ -73,6 +77,8 @@ impl<'a> Scopes<'a> {
             declared: FastHashSet::default(),
             definitions: RefCell::default(),
             values: RefCell::default(),
+            counts: RefCell::default(),
+            function: 0..0,
             locals: FastHashMap::default(),
             blocks: Vec::new(),
             next_block: Vec::new(),
@@ -149,10 +155,17 @@ impl<'a> Scopes<'a> {
         self.locals.entry(name).or_default().push(value);
     }
 
-    /// Notes the arguments of a function, which hide constants of the module.
-    pub(super) fn hide_arguments(&mut self, function: usize) {
+    /// Notes the function that begins at a place, and its arguments, which hide constants of the module.
+    pub(super) fn begin_function(&mut self, function: usize) {
         self.begin_header();
         let tokens = self.tokens;
+        let mut braces = 0_usize;
+        let body = (function..tokens.len()).take_while(|&at| {
+            let closes = text(tokens, at) == "}";
+            braces = (braces + usize::from(text(tokens, at) == "{")).saturating_sub(usize::from(closes));
+            !closes || braces > 0
+        });
+        self.function = function..function + body.count();
         let header = (function..tokens.len()).take_while(|&at| !matches!(text(tokens, at), "{" | ";"));
         for at in header.filter(|&at| text(tokens, at + 1) == ":") {
             self.declare(text(tokens, at), None);

@@ -339,19 +339,23 @@ fn transpose(matrix: &Value) -> Option<Value> {
 
 fn determinant(matrix: &Value) -> Option<Value> {
     let (columns, rows) = matrix.shape;
-    let is_square = columns == rows && columns > 1;
-    is_square.then(|| Value::scalar(matrix.kind, Number::Float(minor(&matrix.floats(), rows))))?
+    if columns != rows || columns == 1 {
+        return None;
+    }
+    Value::scalar(matrix.kind, Number::Float(minor(&matrix.floats(), rows, matrix.kind)?))
 }
 
-/// The determinant of a matrix by its first column.
-fn minor(entries: &[f64], size: usize) -> f64 {
+/// The determinant of a matrix by its first column; each step must fit into the type.
+fn minor(entries: &[f64], size: usize, kind: Kind) -> Option<f64> {
     if size == 1 {
-        return entries[0];
+        return Some(entries[0]);
     }
     let without = |row: usize| -> Vec<f64> {
         let rest = entries[size..].iter().enumerate();
         rest.filter(|(at, _)| at % size != row).map(|(_, entry)| *entry).collect()
     };
-    let sign = |row: usize| if row.is_multiple_of(2) { 1.0 } else { -1.0 };
-    (0..size).map(|row| sign(row) * entries[row] * minor(&without(row), size - 1)).sum()
+    (0..size).try_fold(0.0, |sum, row| {
+        let term = rounded(entries[row] * minor(&without(row), size - 1, kind)?, kind)?;
+        rounded(if row.is_multiple_of(2) { sum + term } else { sum - term }, kind)
+    })
 }

@@ -22,6 +22,7 @@ use std::ops::Range;
 use naga::front::wgsl;
 use naga::{Module, Scalar, ScalarKind};
 
+use self::constant::Constant;
 use self::evaluate::Scopes;
 use self::functions::MISSING;
 pub(super) use self::literals::{abstract_integer, integer};
@@ -171,7 +172,7 @@ impl<'a> Scan<'a> {
             match text(at + length - 1) {
                 "{" => self.scopes.open(),
                 "}" => self.scopes.close(),
-                "fn" => self.scopes.hide_arguments(at),
+                "fn" => self.scopes.begin_function(at),
                 "for" => self.scopes.begin_header(),
                 "let" | "var" | "const" if self.scopes.is_inside() => {
                     at = self.declaration(at);
@@ -225,7 +226,11 @@ impl<'a> Scan<'a> {
         {
             self.valueless.push(self.place(expression));
         }
-        match value.and_then(|value| self.scopes.text(&value)) {
+        // What is beyond all types has no text, and needs none: each use of a member is replaced by its value.
+        let is_left_out =
+            value.as_ref().is_some_and(Constant::is_built_in) && self.is_constant(&expression.range);
+        let text = value.and_then(|value| self.scopes.text(&value));
+        match text.or_else(|| is_left_out.then(|| "0".to_owned())) {
             // Without a blank, the word before `(` would go on.
             Some(text) if self.tokens[expression.range.start].text == "(" && !text.starts_with('(') => {
                 self.edits.push((self.place(expression), format!("({text})")));
@@ -253,6 +258,12 @@ impl<'a> Scan<'a> {
     fn parameters(&self, range: Range<usize>) -> impl Iterator<Item = usize> + use<'a> {
         let tokens = self.tokens;
         range.filter(|at| text(tokens, *at) == ",").map(|at| at + 1)
+    }
+
+    /// Whether an expression is all of the value of a constant without a type.
+    fn is_constant(&self, expression: &Range<usize>) -> bool {
+        let before = |distance: usize| expression.start.checked_sub(distance).map(|at| text(self.tokens, at));
+        before(1) == Some("=") && before(3) == Some("const") && text(self.tokens, expression.end) == ";"
     }
 
     fn place(&self, expression: &Expr<'_>) -> Range<usize> {

@@ -10,6 +10,7 @@ impl<'a> Scopes<'a> {
     /// The type at a place.
     pub(super) fn ty(&self, at: usize, left: usize) -> Option<Type<'a>> {
         let (name, left) = (text(self.tokens, at), left.checked_sub(1)?);
+        self.element()?;
         if let Some(definition) = self.aliases.get(name) {
             return self.ty(*definition, left);
         }
@@ -74,14 +75,12 @@ impl<'a> Scopes<'a> {
             Type::Array(None) => inferred(arguments),
             Type::Array(Some([element, count])) => {
                 let (element, count) = (self.ty(*element, left)?, self.count(*count)?);
-                let elements: Option<Vec<_>> = if arguments.is_empty() {
-                    let zero = self.constructed(&element, &[], left)?;
-                    (0..count).map(|_| self.element().map(|()| zero.clone())).collect()
-                } else {
-                    arguments.iter().map(|argument| self.automatic(argument, &element, left)).collect()
-                };
-                let elements = elements.filter(|elements| elements.len() as i128 == count)?;
-                Some(Constant::composite(Origin::Array, Vec::new(), elements))
+                if arguments.is_empty() {
+                    return Some(Constant::array(vec![self.constructed(&element, &[], left)?], count));
+                }
+                let elements = arguments.iter().map(|argument| self.automatic(argument, &element, left));
+                let elements: Vec<_> = elements.collect::<Option<_>>()?;
+                (elements.len() == count).then(|| Constant::array(elements, count))
             }
             Type::Structure(place, members) => {
                 let types: Option<Vec<_>> = members.iter().map(|(_, ty)| self.ty(*ty, left)).collect();
@@ -100,12 +99,20 @@ impl<'a> Scopes<'a> {
     }
 
     /// The count of elements in a type.
-    fn count(&self, at: usize) -> Option<i128> {
-        // Also what is not evaluated has types.
+    fn count(&self, at: usize) -> Option<usize> {
+        if let Some(count) = self.counts.borrow().get(&at) {
+            return *count;
+        }
+        // Also what is not evaluated has types, and those of the module are made of its constants.
+        let is_outside = self.is_outside.get() || !self.function.contains(&at);
+        let was_outside = self.is_outside.replace(is_outside);
         let was_unused = self.is_unused.replace(false);
         let count = self.expression(at).and_then(|count| self.value(&count)?.value()?.as_int());
         self.is_unused.set(was_unused);
-        count.filter(|count| *count > 0)
+        self.is_outside.set(was_outside);
+        let count = count.and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
+        self.counts.borrow_mut().insert(at, count);
+        count
     }
 
     /// A constant after an automatic conversion to a type.
@@ -121,8 +128,13 @@ impl<'a> Scopes<'a> {
                 let converted = value.automatic(kind.unwrap_or(value.kind))?;
                 (value.shape == *shape).then_some(Constant::Value(converted))
             }
-            (Constant::Composite(composite), Type::Array(Some(_))) if composite.origin == Origin::Array => {
-                self.constructed(ty, &composite.elements, left)
+            (Constant::Composite(composite), Type::Array(Some([element, count])))
+                if composite.origin == Origin::Array =>
+            {
+                let (left, element) = (left.checked_sub(1)?, self.ty(*element, left)?);
+                let elements = composite.elements.iter().map(|part| self.automatic(part, &element, left));
+                let elements = elements.collect::<Option<_>>()?;
+                (self.count(*count)? == composite.count).then(|| Constant::array(elements, composite.count))
             }
             (Constant::Composite(composite), Type::Structure(place, _)) => {
                 (composite.origin == Origin::Declared(*place)).then(|| constant.clone())
@@ -157,7 +169,8 @@ fn inferred<'a>(elements: &[Constant<'a>]) -> Option<Constant<'a>> {
         }
     };
     let elements = elements.filter(|list| list.iter().all(|element| element.is_like(&list[0])))?;
-    Some(Constant::composite(Origin::Array, Vec::new(), elements))
+    let count = elements.len();
+    Some(Constant::array(elements, count))
 }
 
 /// The value of a constructor of a scalar, vector or matrix.

@@ -1,7 +1,7 @@
 //! Scalars, vectors and matrices as values.
 
 use half::f16;
-use naga::{Scalar, ScalarKind, VectorSize};
+use naga::{Scalar, ScalarKind};
 
 /// A scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,6 +176,8 @@ impl Number {
 pub(super) fn rounded(value: f64, kind: Kind) -> Option<f64> {
     let value = match kind {
         Kind::F32 => f64::from(value as f32),
+        // Also what would be rounded to the largest one.
+        Kind::F16 if value.abs() > f16::MAX.to_f64() => return None,
         Kind::F16 => f16::from_f64(value).to_f64(),
         _ => value,
     };
@@ -222,17 +224,13 @@ impl Value {
         Some(Self { kind, shape, parts })
     }
 
-    /// A scalar or a vector of a module.
-    pub(in crate::parse) fn of_components(
-        scalar: Scalar,
-        size: Option<VectorSize>,
-        components: &[f64],
-    ) -> Option<Self> {
+    /// A constant of a module, by its columns and rows.
+    pub(in crate::parse) fn of_components(scalar: Scalar, shape: Shape, components: &[f64]) -> Option<Self> {
         // `f64` does not hold all integers of 64 bits.
         let kind = Kind::of_scalar(scalar).filter(|kind| kind.is_float() || kind.width() < 64)?;
         let part =
             |part: &f64| if kind.is_float() { Number::Float(*part) } else { Number::Int(*part as i128) };
-        Self::new(kind, (1, size.map_or(1, |size| size as usize)), components.iter().map(part))
+        Self::new(kind, shape, components.iter().map(part))
     }
 
     pub(super) fn scalar(kind: Kind, number: Number) -> Option<Self> {
@@ -288,11 +286,10 @@ impl Value {
         Self::of_parts(kind, self.shape, self.parts.iter().map(|part| self.converted_part(*part, kind)))
     }
 
-    /// An abstract number out of range is an error, others wrap or become the nearest one.
+    /// Real numbers out of range become the nearest one, integers of a type wrap, and other integers are an error.
     fn converted_part(&self, part: Number, kind: Kind) -> Option<Number> {
         Some(match (part, kind.bounds()) {
             (part, _) if kind == Kind::Bool => Number::Int(i128::from(part.float() != 0.0)),
-            (Number::Float(value), Some(_)) if self.kind == Kind::AbstractFloat => Number::Int(value as i128),
             (Number::Float(value), Some([least, most])) => {
                 Number::Int((value as i128).clamp(least, largest(most, self.kind)))
             }
@@ -306,7 +303,8 @@ impl Value {
 
 /// The largest number of a floating-point type that is not above an integer.
 fn largest(most: i128, kind: Kind) -> i128 {
-    let nearest = if kind == Kind::F64 { most as f64 } else { f64::from(most as f32) };
-    let below = || if kind == Kind::F64 { nearest.next_down() } else { (nearest as f32).next_down().into() };
+    let is_wide = matches!(kind, Kind::F64 | Kind::AbstractFloat);
+    let nearest = if is_wide { most as f64 } else { f64::from(most as f32) };
+    let below = || if is_wide { nearest.next_down() } else { (nearest as f32).next_down().into() };
     if nearest as i128 > most { below() as i128 } else { nearest as i128 }
 }

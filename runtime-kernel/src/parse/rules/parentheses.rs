@@ -40,7 +40,7 @@ pub(super) fn missing(tokens: &[Token<'_>]) -> Vec<Violation> {
                                 found.extend(other.map(|other| violation(token, &other)));
                             }
                             None if !matches!(token.text, "." | "!" | "~") => {
-                                *operators = Operators::default()
+                                *operators = Operators::default();
                             }
                             _ => {}
                         }
