@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use runtime_core::evaluate::{Evaluation, Measurement, Turn};
+use runtime_core::evaluate::{Evaluation, Measurement, Turn, Validation};
 use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Result};
 
 use crate::board;
@@ -143,21 +143,53 @@ fn measure(
     enter(Phase::Run, &operation);
     let _context = CrashContext::enter(operation);
     let timed = block_on(time(device, &bound, job, settings, None)).flatten();
-    let measured = timed.map(|timed| with_counters(device, &bound, job, settings, timed));
+    let measured = timed.and_then(|timed| after_timing(device, &bound, job, settings, timed));
     drop(lock);
     (measured, Some(bound))
 }
 
-/// Measures what was asked for beside the times: after the timing, so that the times are those of a run without counters.
-pub(crate) fn with_counters(
+/// Checks the kernel again, and measures what was asked for beside the times: after the timing, so that the times are those of a run
+/// without counters.
+///
+/// # Errors
+/// Those of [`check_again`].
+pub(crate) fn after_timing(
     device: &dyn CommonRuntime,
     bound: &BoundKernel,
     job: &Job,
     settings: &Settings,
-    timed: Timed,
-) -> (Timed, CountersAndEnergy) {
+    mut timed: Timed,
+) -> Measured {
+    check_again(device, bound, job, &mut timed.1)?;
     let counted = CountersAndEnergy::measure(device, bound, job, settings, &timed.1);
-    (timed, counted)
+    Ok((timed, counted))
+}
+
+/// Compares the outputs of one more call, on the initial data: a kernel that was right before it was timed may have been wrong ever
+/// since, and fast for that reason.
+///
+/// # Errors
+/// Those of writing the data, launching, and reading the outputs.
+fn check_again(
+    device: &dyn CommonRuntime,
+    bound: &BoundKernel,
+    job: &Job,
+    measurement: &mut Measurement,
+) -> Result<()> {
+    if !measurement.validation.is_passed() {
+        return Ok(());
+    }
+    bound.restore(job)?;
+    let spec = &job.spec;
+    let mut evaluation = Evaluation::new(&bound.kernel, bound.config(spec)?, bound.evaluation_args(spec));
+    evaluation.tolerance = job.tolerance();
+    evaluation.reference = job.expected.clone()?;
+    if let Validation::Failed(mut mismatch) = device.validate(&mut evaluation)? {
+        mismatch.after_calls = Some(measurement.calls);
+        measurement.validation = Validation::Failed(mismatch);
+    }
+    measurement.calls += 1;
+    Ok(())
 }
 
 /// Checks that counting has not lost the device. The row is that of the timing; a device that was lost after it must not

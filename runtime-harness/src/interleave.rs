@@ -9,7 +9,7 @@ use runtime_core::evaluate::Turns;
 
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
-use crate::evaluate::{Evaluated, Measured, Timed, block_on, finish, load, time, with_counters};
+use crate::evaluate::{Evaluated, Measured, Timed, after_timing, block_on, finish, load, time};
 use crate::job::{BoundKernel, Job};
 use crate::row::Phase;
 use crate::settings::Settings;
@@ -43,7 +43,7 @@ pub fn evaluate_interleaved(
     progress(Phase::Run, &format!("while {} kernels took turns", contenders.len()));
     let timed = take_turns(contenders, devices, &bound);
     let all = contenders.iter().zip(&bound).zip(timed);
-    let measured = all.map(|((contender, bound), timed)| contender.measure_counters(devices, bound, timed));
+    let measured = all.map(|((contender, bound), timed)| contender.after_timing(devices, bound, timed));
     let measured: Vec<Measured> = measured.collect();
     drop(locks);
     let results = contenders.iter().zip(bound).zip(measured);
@@ -101,8 +101,8 @@ async fn in_context<F: Future>(operation: String, future: F) -> F::Output {
 }
 
 impl Contender<'_> {
-    /// Measures what was asked for beside the times.
-    fn measure_counters(
+    /// Checks the kernel again, and measures what was asked for beside the times.
+    fn after_timing(
         &self,
         devices: &[DeviceUnderTest],
         bound: &Result<BoundKernel>,
@@ -112,7 +112,7 @@ impl Contender<'_> {
         let device = &devices[self.device];
         let opened = device.opened.as_ref().map_err(Clone::clone)?;
         let _context = CrashContext::enter(self.job.running_on(&device.name));
-        Ok(with_counters(&**opened, bound, self.job, &self.settings, timed))
+        after_timing(&**opened, bound, self.job, &self.settings, timed)
     }
 
     /// Releases the kernel and makes its row.

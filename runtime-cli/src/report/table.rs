@@ -114,7 +114,10 @@ pub(crate) fn status(row: &Row) -> String {
             "right (exact)".to_owned()
         }
         Some(Validation::Passed(agreement)) => format!("right (error {:.1e})", agreement.max_absolute_error),
-        Some(Validation::Failed(mismatch)) => format!("wrong ({} of {})", mismatch.wrong, mismatch.elements),
+        Some(Validation::Failed(mismatch)) => match mismatch.after_calls {
+            Some(calls) => format!("wrong (after {calls} calls)"),
+            None => format!("wrong ({} of {})", mismatch.wrong, mismatch.elements),
+        },
         Some(Validation::Skipped { .. }) | None => "unchecked".to_owned(),
     }
 }

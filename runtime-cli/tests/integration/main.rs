@@ -15,6 +15,7 @@ mod interleave;
 mod interruption;
 mod isolation;
 mod kernels;
+mod later_calls;
 mod lower;
 mod multi_launch;
 mod noise;

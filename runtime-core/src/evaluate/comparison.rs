@@ -108,6 +108,9 @@ pub struct Mismatch {
     pub arg: usize,
     /// Its name, if the caller has set it: kernels do not name their arguments.
     pub name: Option<String>,
+    /// The calls that came before, if the outputs were right at first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_calls: Option<u64>,
     /// Total number of elements.
     pub elements: usize,
     /// Number of elements that exceed their tolerance.
@@ -146,8 +149,12 @@ impl std::fmt::Display for Mismatch {
             wrong,
             elements,
             unwritten,
+            after_calls,
             ..
         } = self;
+        if let Some(calls) = after_calls {
+            write!(f, "right at first, wrong after {calls} calls: ")?;
+        }
         write!(f, "argument {arg}: {wrong} of {elements} elements are wrong")?;
         if *unwritten > 0 {
             write!(f, " ({unwritten} were never written)")?;
@@ -290,6 +297,7 @@ fn compare(
     Err(Box::new(Mismatch {
         arg,
         name: None,
+        after_calls: None,
         index: unravel(position, expected.shape()),
         actual: element(actual).text(dtype),
         expected: expected_element.text(dtype),

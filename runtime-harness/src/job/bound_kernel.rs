@@ -85,6 +85,22 @@ impl BoundKernel {
         .collect()
     }
 
+    /// Writes the initial data of the tensors that the kernel both reads and writes.
+    ///
+    /// # Errors
+    /// The error in the initial data; those of writing.
+    pub(crate) fn restore(&self, job: &Job) -> Result<()> {
+        let inputs = job.inputs.as_ref().map_err(Clone::clone)?;
+        for ((arg, tensor), input) in job.spec.args.iter().zip(&self.tensors).zip(inputs) {
+            if let (ArgumentKind::Tensor(spec), Some(tensor), Some(input)) = (&arg.kind, tensor, input)
+                && spec.access == Access::ReadWrite
+            {
+                tensor.write_array(input)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The contents of the written arguments, each with its index.
     ///
     /// # Errors

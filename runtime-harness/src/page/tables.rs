@@ -160,7 +160,8 @@ pub(super) fn validation(rows: &[Row]) -> String {
                 )
             }
             Validation::Failed(mismatch) => format!(
-                "{} of {} elements of \"{}\" are wrong, {} of them never written; worst at {:?}: {} instead of {}",
+                "{}{} of {} elements of \"{}\" are wrong, {} of them never written; worst at {:?}: {} instead of {}",
+                mismatch.after_calls.map_or_else(String::new, |calls| format!("after {calls} calls, ")),
                 mismatch.wrong,
                 mismatch.elements,
                 mismatch.name.as_deref().unwrap_or("?"),
