@@ -3,7 +3,7 @@
 #else
 #define UNORDERED _Pragma("GCC ivdep")
 #pragma GCC optimize("no-split-loops")
-#if __GNUC__ >= 12 && defined(__AVX512F__)
+#if __GNUC__ == 12 && defined(__AVX512F__)
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 #endif
 #endif
