@@ -1,4 +1,4 @@
-//! Keeps naga's validator from judging values as constants that are none (gfx-rs/wgpu 4385 and 9274 are about the constants
+//! Keeps naga's validator from judging values that are not constants as if they were (gfx-rs/wgpu 4385 and 9274 are about the constants
 //! themselves): those of `let`, and vectors of which only a part is constant. `let i = 3u; x[i]`, `let z = 0; 7 / z`,
 //! `let s = 33u; 1u << s` and `v / vec2(0, x)` are computed when the kernel runs, where each of them has a meaning.
 

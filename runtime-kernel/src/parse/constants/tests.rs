@@ -8,9 +8,16 @@ fn value(expression: &str) -> Option<String> {
     Some(value.to_owned())
 }
 
+/// Each expression with its value.
+fn assert_values(expected: &[(&str, &str)]) {
+    for (expression, expected) in expected {
+        assert_eq!(value(expression).as_deref(), Some(*expected), "{expression}");
+    }
+}
+
 #[test]
 fn built_in_functions_have_their_values() {
-    for (expression, expected) in [
+    assert_values(&[
         ("mix(1.0, 3.0, 0.5)", "2.0"),
         ("mix(vec2(1, 2), vec2(3, 6), 0.5)", "vec2(2.0, 4.0)"),
         ("mix(vec2(1f, 2), vec2(3, 6), vec2(0, 1))", "vec2<f32>(1.0f, 6.0f)"),
@@ -65,21 +72,17 @@ fn built_in_functions_have_their_values() {
         ("array<u32, 2 * 2>(1, 2, 3, 4)[3] + extractBits(7u, 0, 0)", "4u"),
         ("ldexp(1.0, -1074)", "5e-324"),
         ("pack4x8unorm(vec4f(0.5))", "2155905152u"),
-    ] {
-        assert_eq!(value(expression).as_deref(), Some(expected), "{expression}");
-    }
+    ]);
 }
 
 #[test]
 fn area_functions_are_exact_at_their_ends() {
-    for (expression, expected) in [
+    assert_values(&[
         ("mix(asinh(-1.7976931348623157e308), acosh(1e308), 0)", "(-710.4758600739439)"),
         ("mix(0, acosh(1.7976931348623157e308), 1)", "710.4758600739439"),
         ("atanh(-0.99999994f)", "(-8.66434f)"),
         ("atanh(-0.9999999999999999)", "(-18.714973875118524)"),
-    ] {
-        assert_eq!(value(expression).as_deref(), Some(expected), "{expression}");
-    }
+    ]);
 }
 
 #[test]
@@ -201,7 +204,7 @@ fn odd_texts_end() {
 
 #[test]
 fn numbers_of_64_bits_are_exact() {
-    for (expression, expected) in [
+    assert_values(&[
         ("bitcast<i64>(vec2u(1, 0x80000000u))", "(-9223372036854775807li)"),
         ("bitcast<vec2<u32>>(18446744073709551615lu)", "vec2<u32>(4294967295u, 4294967295u)"),
         ("bitcast<u64>(1.0lf)", "4607182418800017408lu"),
@@ -211,14 +214,12 @@ fn numbers_of_64_bits_are_exact() {
         ("bitcast<u64>(u64(1e30f))", "18446742974197923840lu"),
         ("bitcast<i64>(0x8000000000000000lu)", "(-9223372036854775807li - 1li)"),
         ("bitcast<u32>(i32(1e30f))", "2147483520u"),
-    ] {
-        assert_eq!(value(expression).as_deref(), Some(expected), "{expression}");
-    }
+    ]);
 }
 
 #[test]
 fn hexadecimal_halves_become_decimal_ones() {
-    for (expression, expected) in [
+    assert_values(&[
         ("0x3p+2h", "12.0h"),
         ("0xep2h", "56.0h"),
         ("-(0x1.8P-1h)", "(-0.75h)"),
@@ -227,9 +228,7 @@ fn hexadecimal_halves_become_decimal_ones() {
         ("0x1.ffcp15h", "65504.0h"),
         ("mix(0x1p1, 0x.8p1f, 0.5)", "1.5f"),
         ("ldexp(0x1.921fb54442d18p1, -1)", "1.5707963267948966"),
-    ] {
-        assert_eq!(value(expression).as_deref(), Some(expected), "{expression}");
-    }
+    ]);
 }
 
 #[test]
