@@ -1,9 +1,13 @@
 //! Makes one type of those that differ in name only: WGSL has nominal structures and nothing else, but naga keeps the name
 //! of an alias on the type (since gfx-rs/wgpu 4733), so that `alias Row = array<f32, 4>` and `array<f32, 4>` are two types
-//! for it.
+//! for it. Arrays whose sizes are overrides are types of their own, too, until the overrides have values.
 
+use std::num::NonZeroU32;
+
+use naga::proc::IndexableLength;
 use naga::{
-    AddressSpace, Expression, Function, Handle, Module, PredeclaredType, Type, TypeInner, UniqueArena,
+    AddressSpace, ArraySize, Expression, Function, Handle, Module, Override, PredeclaredType, Type,
+    TypeInner, UniqueArena,
 };
 
 use super::constants;
@@ -18,13 +22,30 @@ pub(super) fn merge(module: &mut Module) {
     let is_compute = module.entry_points.iter().all(|entry| entry.mesh_info.is_none());
     let results = results(module);
     if is_compute && (!results.is_empty() || module.types.iter().any(|(_, ty)| is_alias(ty))) {
-        let variables = module.global_variables.iter();
-        let immediates: Vec<_> = variables
-            .filter(|(_, variable)| variable.space == AddressSpace::Immediate)
-            .map(|(_, variable)| variable.ty)
-            .collect();
-        let merged = Merged::of(&mut module.types, &immediates, &results);
+        let merged = Merged::of(module, &results, &[]);
         merged.renew_module(module);
+    }
+}
+
+/// Replaces sizes of arrays that are overrides by the values that these have, and tells whether there are any; `None` if a value
+/// is no size.
+pub(super) fn resolve_sizes(module: &mut Module) -> Option<bool> {
+    let is_override = |ty: &Type| matches!(ty.inner, TypeInner::Array { size: ArraySize::Pending(_), .. });
+    if !module.types.iter().any(|(_, ty)| is_override(ty)) {
+        return Some(false);
+    }
+    let sizes: Vec<_> = module.overrides.iter().map(|(handle, _)| resolved(module, handle)).collect();
+    let merged = Merged::of(module, &[], &sizes);
+    let is_resolved = !module.types.iter().any(|(_, ty)| is_override(ty));
+    merged.renew_module(module);
+    is_resolved.then_some(true)
+}
+
+/// An override as the size of an array.
+fn resolved(module: &Module, handle: Handle<Override>) -> Option<NonZeroU32> {
+    match ArraySize::Pending(handle).resolve(module.to_ctx()) {
+        Ok(IndexableLength::Known(length)) => NonZeroU32::new(length),
+        _ => None,
     }
 }
 
@@ -59,19 +80,28 @@ fn lay_out(inner: &mut TypeInner) {
 struct Merged(Vec<Handle<Type>>);
 
 impl Merged {
-    /// Scalars of the structures in `immediates` keep the names of their aliases, which signatures tell.
-    fn of(
-        types: &mut UniqueArena<Type>,
-        immediates: &[Handle<Type>],
-        results: &[(Handle<Type>, String)],
-    ) -> Self {
+    /// Scalars of immediates keep the names of their aliases, which signatures tell. `sizes` has the values of overrides as sizes
+    /// of arrays.
+    fn of(module: &mut Module, results: &[(Handle<Type>, String)], sizes: &[Option<NonZeroU32>]) -> Self {
+        let variables = module.global_variables.iter();
+        let immediates: Vec<_> = variables
+            .filter(|(_, variable)| variable.space == AddressSpace::Immediate)
+            .map(|(_, variable)| variable.ty)
+            .collect();
+        let types = &mut module.types;
         let (mut new, mut merged) = (UniqueArena::new(), Self(Vec::with_capacity(types.len())));
         for (old, ty) in types.iter() {
             let Type { mut name, mut inner } = ty.clone();
             match &mut inner {
-                TypeInner::Array { base, .. }
-                | TypeInner::Pointer { base, .. }
-                | TypeInner::BindingArray { base, .. } => merged.renew(base),
+                TypeInner::Array { base, size, .. } => {
+                    merged.renew(base);
+                    if let ArraySize::Pending(handle) = size
+                        && let Some(Some(known)) = sizes.get(handle.index())
+                    {
+                        *size = ArraySize::Constant(*known);
+                    }
+                }
+                TypeInner::Pointer { base, .. } | TypeInner::BindingArray { base, .. } => merged.renew(base),
                 TypeInner::Struct { members, .. } => {
                     for member in members {
                         let own = &types[member.ty];

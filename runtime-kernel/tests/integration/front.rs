@@ -157,6 +157,38 @@ fn overrides_are_fixed_by_name_and_by_id() {
 }
 
 #[test]
+fn sizes_of_arrays_are_expressions_of_overrides() {
+    let code = |keyword: &str, id: &str, height: i32, least: &str| {
+        kernel(
+            &format!(
+                "{keyword} N: u32 = 4; {id} {keyword} M: i32 = {height}; {keyword} LEAST = {least};
+                 struct S {{ a: array<vec3f, 2> }}
+                 var<workgroup> a: array<f32, N * 4>; var<workgroup> b: array<f32, 4 * N>;
+                 var<workgroup> c: array<array<u32, 3>, (M + 1) * 2>; var<workgroup> d: array<S, LEAST>;
+                 var<workgroup> e: array<f32, 16>; var<workgroup> unused: array<f32, N - 3>;
+                 @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+                 fn at(p: ptr<workgroup, array<f32, N>>, i: u32) -> f32 {{ return p[i]; }}
+                 var<workgroup> f: array<f32, N>;"
+            ),
+            "let i = u32(y[0]); y[1] = a[i] + b[i] + f32(c[i][2]) + d[i].a[1].z + e[i] + at(&f, i); workgroupBarrier();
+             a[i] = y[0]; b[i] = y[1]; c[i][1] = u32(y[2]); d[i].a[i] = vec3f(y[3]); e[i] = y[4]; f[i] = 1.0;",
+        )
+    };
+    for dialect in [Dialect::Host, Dialect::OpenCl, Dialect::Cuda] {
+        let [overrides, constants] = [("override", "@id(3)"), ("const", "")].map(|(keyword, id)| {
+            let program = parse(&code(keyword, id, 2, "1u")).unwrap();
+            program.spirv(Checks::Bounded).unwrap();
+            program.c(dialect, Checks::Bounded).unwrap().text
+        });
+        assert_eq!(overrides, constants);
+    }
+    for (height, least) in [(-1, "1u"), (-7, "1u"), (2, "0u"), (i32::MAX, "1u")] {
+        let error = refused(&code("override", "@id(3)", height, least));
+        assert!(error.contains("k.wgsl"), "{height}: {error}");
+    }
+}
+
+#[test]
 fn a_vector_of_overrides_is_indexed_like_any_other() {
     // naga 30 rejects some of these when it replaces the override itself.
     for body in [
