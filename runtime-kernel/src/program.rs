@@ -14,8 +14,7 @@ use crate::parse::validate_again;
 
 /// A kernel that has been parsed, specialised and checked, ready to be written in a target language.
 ///
-/// Its module is valid and has no barrier in non-uniform control flow. Overrides have been replaced by constants;
-/// only the size of an array may still name one, which `ArraySize::resolve` handles.
+/// Its module is valid and has no barrier in non-uniform control flow. Overrides have been replaced by constants.
 #[derive(Clone)]
 pub struct Program {
     pub(crate) module: Module,

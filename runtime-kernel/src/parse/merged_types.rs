@@ -1,25 +1,78 @@
 //! Makes one type of those that differ in name only: WGSL has nominal structures and nothing else, but naga keeps the name
 //! of an alias on the type (since gfx-rs/wgpu 4733), so that `alias Row = array<f32, 4>` and `array<f32, 4>` are two types
-//! for it.
+//! for it. Arrays whose sizes are overrides are types of their own, too, until the overrides have values.
 
-use naga::{AddressSpace, Expression, Function, Handle, Module, Type, TypeInner, UniqueArena};
+use std::num::NonZeroU32;
 
+use naga::proc::IndexableLength;
+use naga::{
+    AddressSpace, ArraySize, Expression, Function, Handle, Module, Override, PredeclaredType, Type,
+    TypeInner, UniqueArena,
+};
+
+use super::constants;
 use super::textures::packed_dtype;
 use crate::ir::blocks::functions_mut;
+use crate::ir::declare::scalar_name;
 
 /// Merges the types of a parsed module that differ in the names of aliases, also inside other types.
 pub(super) fn merge(module: &mut Module) {
     let is_alias = |ty: &Type| ty.name.is_some() && !matches!(ty.inner, TypeInner::Struct { .. });
     // Entry points of other stages, which have types of their own, are refused later.
     let is_compute = module.entry_points.iter().all(|entry| entry.mesh_info.is_none());
-    if is_compute && module.types.iter().any(|(_, ty)| is_alias(ty)) {
-        let variables = module.global_variables.iter();
-        let immediates: Vec<_> = variables
-            .filter(|(_, variable)| variable.space == AddressSpace::Immediate)
-            .map(|(_, variable)| variable.ty)
-            .collect();
-        let merged = Merged::of(&mut module.types, &immediates);
+    let results = results(module);
+    if is_compute && (!results.is_empty() || module.types.iter().any(|(_, ty)| is_alias(ty))) {
+        let merged = Merged::of(module, &results, &[]);
         merged.renew_module(module);
+    }
+}
+
+/// Replaces sizes of arrays that are overrides by the values that these have, and tells whether there are any; `None` if a value
+/// is no size.
+pub(super) fn resolve_sizes(module: &mut Module) -> Option<bool> {
+    let is_override = |ty: &Type| matches!(ty.inner, TypeInner::Array { size: ArraySize::Pending(_), .. });
+    if !module.types.iter().any(|(_, ty)| is_override(ty)) {
+        return Some(false);
+    }
+    let sizes: Vec<_> = module.overrides.iter().map(|(handle, _)| resolved(module, handle)).collect();
+    let merged = Merged::of(module, &[], &sizes);
+    let is_resolved = !module.types.iter().any(|(_, ty)| is_override(ty));
+    merged.renew_module(module);
+    is_resolved.then_some(true)
+}
+
+/// An override as the size of an array.
+fn resolved(module: &Module, handle: Handle<Override>) -> Option<NonZeroU32> {
+    match ArraySize::Pending(handle).resolve(module.to_ctx()) {
+        Ok(IndexableLength::Known(length)) => NonZeroU32::new(length),
+        _ => None,
+    }
+}
+
+/// The structures that naga has made for `frexp` and `modf`, and the names of those that constants have in the text.
+fn results(module: &Module) -> Vec<(Handle<Type>, String)> {
+    let named = module.special_types.predeclared_types.iter().filter_map(|(kind, ty)| {
+        let (function, size, scalar) = match *kind {
+            PredeclaredType::FrexpResult { size, scalar } => ("frexp", size, scalar),
+            PredeclaredType::ModfResult { size, scalar } => ("modf", size, scalar),
+            PredeclaredType::AtomicCompareExchangeWeakResult(_) => return None,
+        };
+        Some((
+            *ty,
+            constants::result_name(function, size.map_or(1, |size| size as usize), scalar_name(scalar)),
+        ))
+    });
+    let is_in_text = |name: &str| module.types.iter().any(|(_, ty)| ty.name.as_deref() == Some(name));
+    named.filter(|(_, name)| is_in_text(name)).collect()
+}
+
+/// Gives a structure of two members the layout that a text has; naga's has a vector of three right behind another.
+fn lay_out(inner: &mut TypeInner) {
+    if let TypeInner::Struct { members, span } = inner
+        && let [_, second] = &mut members[..]
+    {
+        second.offset = second.offset.next_power_of_two();
+        *span = 2 * second.offset;
     }
 }
 
@@ -27,15 +80,28 @@ pub(super) fn merge(module: &mut Module) {
 struct Merged(Vec<Handle<Type>>);
 
 impl Merged {
-    /// Scalars of the structures in `immediates` keep the names of their aliases, which signatures tell.
-    fn of(types: &mut UniqueArena<Type>, immediates: &[Handle<Type>]) -> Self {
+    /// Scalars of immediates keep the names of their aliases, which signatures tell. `sizes` has the values of overrides as sizes
+    /// of arrays.
+    fn of(module: &mut Module, results: &[(Handle<Type>, String)], sizes: &[Option<NonZeroU32>]) -> Self {
+        let variables = module.global_variables.iter();
+        let immediates: Vec<_> = variables
+            .filter(|(_, variable)| variable.space == AddressSpace::Immediate)
+            .map(|(_, variable)| variable.ty)
+            .collect();
+        let types = &mut module.types;
         let (mut new, mut merged) = (UniqueArena::new(), Self(Vec::with_capacity(types.len())));
         for (old, ty) in types.iter() {
             let Type { mut name, mut inner } = ty.clone();
             match &mut inner {
-                TypeInner::Array { base, .. }
-                | TypeInner::Pointer { base, .. }
-                | TypeInner::BindingArray { base, .. } => merged.renew(base),
+                TypeInner::Array { base, size, .. } => {
+                    merged.renew(base);
+                    if let ArraySize::Pending(handle) = size
+                        && let Some(Some(known)) = sizes.get(handle.index())
+                    {
+                        *size = ArraySize::Constant(*known);
+                    }
+                }
+                TypeInner::Pointer { base, .. } | TypeInner::BindingArray { base, .. } => merged.renew(base),
                 TypeInner::Struct { members, .. } => {
                     for member in members {
                         let own = &types[member.ty];
@@ -52,6 +118,10 @@ impl Merged {
             let is_packed = name.as_deref().is_some_and(|name| packed_dtype(name).is_some());
             if !is_packed && !matches!(inner, TypeInner::Struct { .. }) {
                 name = None;
+            }
+            if let Some((_, result)) = results.iter().find(|(ty, _)| *ty == old) {
+                name = Some(result.clone());
+                lay_out(&mut inner);
             }
             merged.0.push(new.insert(Type { name, inner }, types.get_span(old)));
         }

@@ -13,7 +13,9 @@ use runtime_core::backend::did_you_mean;
 use runtime_core::{DType, Error, Options, Result};
 
 use super::diagnostics::location;
+use super::merged_types;
 use super::tokens::{Token, tokens};
+use super::validate_again;
 use crate::interface::Override;
 use crate::ir::Value;
 use crate::ir::declare::scalar_name;
@@ -167,12 +169,10 @@ pub(crate) fn with_values(
     info: &ModuleInfo,
     values: &Values,
 ) -> Option<(Module, ModuleInfo)> {
+    let named = with_named_sizes(module);
+    let module = named.as_ref().unwrap_or(module);
     let mut constants = PipelineConstants::default();
     for (_, constant) in module.overrides.iter() {
-        // The size of an array that is an expression of overrides; naga panics on it.
-        if constant.name.is_none() && constant.id.is_none() {
-            return None;
-        }
         let TypeInner::Scalar(Scalar { kind, width: ..=4 }) = module.types[constant.ty].inner else {
             return None;
         };
@@ -196,7 +196,29 @@ pub(crate) fn with_values(
         return None;
     }
     let (module, info) = process_overrides(module, info, None, &constants).ok()?;
-    Some((module.into_owned(), info.into_owned()))
+    let (mut module, mut info) = (module.into_owned(), info.into_owned());
+    if merged_types::resolve_sizes(&mut module)? {
+        info = validate_again(&module).ok()?;
+    }
+    module.overrides = Arena::new();
+    Some((module, info))
+}
+
+/// The module with names for the overrides that are sizes of arrays (`array<f32, TILE * 4>`), if there are any: naga 30 panics
+/// on an override without a name.
+fn with_named_sizes(module: &Module) -> Option<Module> {
+    let has_name = |constant: &naga::Override| constant.name.is_some() || constant.id.is_some();
+    if module.overrides.iter().all(|(_, constant)| has_name(constant)) {
+        return None;
+    }
+    let mut module = module.clone();
+    for (handle, constant, _) in module.overrides.iter_mut_span() {
+        if !has_name(constant) {
+            // No name of a text has a space.
+            constant.name = Some(format!("size {}", handle.index()));
+        }
+    }
+    Some(module)
 }
 
 /// Whether naga 30 can replace the overrides among `expressions`. All constants that depend on overrides must be

@@ -157,6 +157,38 @@ fn overrides_are_fixed_by_name_and_by_id() {
 }
 
 #[test]
+fn sizes_of_arrays_are_expressions_of_overrides() {
+    let code = |keyword: &str, id: &str, height: i32, least: &str| {
+        kernel(
+            &format!(
+                "{keyword} N: u32 = 4; {id} {keyword} M: i32 = {height}; {keyword} LEAST = {least};
+                 struct S {{ a: array<vec3f, 2> }}
+                 var<workgroup> a: array<f32, N * 4>; var<workgroup> b: array<f32, 4 * N>;
+                 var<workgroup> c: array<array<u32, 3>, (M + 1) * 2>; var<workgroup> d: array<S, LEAST>;
+                 var<workgroup> e: array<f32, 16>; var<workgroup> unused: array<f32, N - 3>;
+                 @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+                 fn at(p: ptr<workgroup, array<f32, N>>, i: u32) -> f32 {{ return p[i]; }}
+                 var<workgroup> f: array<f32, N>;"
+            ),
+            "let i = u32(y[0]); y[1] = a[i] + b[i] + f32(c[i][2]) + d[i].a[1].z + e[i] + at(&f, i); workgroupBarrier();
+             a[i] = y[0]; b[i] = y[1]; c[i][1] = u32(y[2]); d[i].a[i] = vec3f(y[3]); e[i] = y[4]; f[i] = 1.0;",
+        )
+    };
+    for dialect in [Dialect::Host, Dialect::OpenCl, Dialect::Cuda] {
+        let [overrides, constants] = [("override", "@id(3)"), ("const", "")].map(|(keyword, id)| {
+            let program = parse(&code(keyword, id, 2, "1u")).unwrap();
+            program.spirv(Checks::Bounded).unwrap();
+            program.c(dialect, Checks::Bounded).unwrap().text
+        });
+        assert_eq!(overrides, constants);
+    }
+    for (height, least) in [(-1, "1u"), (-7, "1u"), (2, "0u"), (i32::MAX, "1u")] {
+        let error = refused(&code("override", "@id(3)", height, least));
+        assert!(error.contains("k.wgsl"), "{height}: {error}");
+    }
+}
+
+#[test]
 fn a_vector_of_overrides_is_indexed_like_any_other() {
     // naga 30 rejects some of these when it replaces the override itself.
     for body in [
@@ -417,4 +449,42 @@ fn a_long_function_may_be_short_enough_once_its_constants_are_evaluated() {
     parse(&long("vec4u(1u, 2u, 3u, 4u)")).unwrap();
     let error = refused(&long("vec4u(r[1], 2u, 3u, 4u)"));
     assert!(error.contains("words and symbols, more than 150000"), "{error}");
+}
+
+#[test]
+fn variables_may_have_what_frexp_and_modf_return() {
+    for (declarations, body) in [
+        ("override O = 1.5; var<private> v = modf(O);", "y[0] = v.fract; v = modf(y[1]);"),
+        (
+            "override O = 1.5; var<private> v = array(modf(O), modf(2.5));",
+            "v[1] = modf(y[0]); y[1] = v[1].whole;",
+        ),
+        ("var<private> v = frexp(vec3(1.5));", "v = frexp(vec3(y[0])); y[1] = v.fract.z + f32(v.exp.y);"),
+        (
+            "enable f16; const s = frexp(vec3(1.5h));",
+            "var t = s; t = frexp(vec3h(1)); let e: vec3i = t.exp; y[0] = f32(e.x);",
+        ),
+    ] {
+        let y = "@group(0) @binding(0) var<storage, read_write> y: array<f32>;";
+        let program = parse(&kernel(&format!("{declarations} {y}"), body)).expect(declarations);
+        program.c(Dialect::Host, Checks::Bounded).expect(declarations);
+        program.spirv(Checks::Bounded).expect(declarations);
+    }
+}
+
+#[test]
+fn a_constant_fma_is_a_product_and_a_sum() {
+    let y = "@group(0) @binding(0) var<storage, read_write> y: array<f32>;";
+    for body in ["const a = fma(1e308, 2.0, -1e308);", "y[0] = fma(vec2(3e38f), vec2(2f), vec2(-3e38f)).x;"] {
+        let error = refused(&kernel(y, body));
+        assert!(
+            error.contains("k.wgsl:2: `fma(") && error.contains("the product is out of range"),
+            "{error}"
+        );
+    }
+    let error = refused(&kernel(y, "y[0] = determinant(mat2x2f(3e30, 3e30, 3e30, 3e30));"));
+    assert!(error.contains("k.wgsl:2: `determinant`") && error.contains("this has no value"), "{error}");
+    for call in ["fma(3e38f, 2.0, y[1])", "fma(3e38f, 1.0, 1e30)"] {
+        parse(&kernel(y, &format!("let fma_ = 1.0; y[0] = {call} + fma_;"))).expect(call);
+    }
 }

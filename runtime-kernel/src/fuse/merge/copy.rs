@@ -1,9 +1,8 @@
 //! Copies the functions of one module into another.
 
-use naga::proc::IndexableLength;
 use naga::{
-    ArraySize, BinaryOperator, Block, Constant, Expression, FastHashMap, Function, Handle, Literal,
-    LocalVariable, Module, Range, ScalarKind, Span, Statement, Type, TypeInner,
+    BinaryOperator, Block, Constant, Expression, FastHashMap, Function, Handle, Literal, LocalVariable,
+    Module, Range, ScalarKind, Span, Statement, Type, TypeInner,
 };
 use runtime_core::{Error, Result};
 
@@ -74,17 +73,9 @@ impl<'a> Copier<'a> {
         for (_, ty) in self.source.types.iter() {
             let mut ty = ty.clone();
             match &mut ty.inner {
-                TypeInner::Array { base, size, .. } => {
+                TypeInner::Array { base, .. } | TypeInner::Pointer { base, .. } => {
                     *base = self.types[base.index()];
-                    if let (ArraySize::Pending(_), Ok(IndexableLength::Known(length))) =
-                        (*size, size.resolve(self.source.to_ctx()))
-                    {
-                        *size = ArraySize::Constant(
-                            length.try_into().map_err(|_| unsupported("an empty array"))?,
-                        );
-                    }
                 }
-                TypeInner::Pointer { base, .. } => *base = self.types[base.index()],
                 TypeInner::Struct { members, .. } => {
                     members.iter_mut().for_each(|member| member.ty = self.types[member.ty.index()]);
                 }
