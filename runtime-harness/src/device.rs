@@ -1,7 +1,6 @@
 //! A device that kernels are evaluated on.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use runtime_core::{CodeFormat, CommonRuntime, DeviceInfo, DeviceKind, ErrorKind, Options, Result, Runtime};
@@ -9,6 +8,7 @@ use serde_json::Value;
 
 use crate::describe;
 use crate::device_lock::{DeviceLock, lock_key};
+use crate::runner::RunnerSetup;
 use crate::spec::Spec;
 use crate::traces::TraceFolders;
 
@@ -23,8 +23,8 @@ pub struct DeviceUnderTest {
     pub opened: Result<Arc<dyn CommonRuntime>>,
     /// Whether kernels are timed while other processes time theirs, without the device's [lock](crate::device_lock).
     pub share: bool,
-    /// The backend library of runners for native code; `None` if that runs in this process.
-    pub(crate) runner_backend: Option<PathBuf>,
+    /// For runners of native code; `None` if that runs in this process.
+    pub(crate) runner: Option<RunnerSetup>,
     /// Where it leaves traces.
     pub(crate) traces: TraceFolders,
 }
@@ -54,7 +54,7 @@ impl DeviceUnderTest {
                 let name = device.device_id().to_string();
                 let info = Some(device.info().clone());
                 let traces = TraceFolders::of(device.info(), options);
-                Self { name, info, opened, share: false, runner_backend: None, traces }
+                Self { name, info, opened, share: false, runner: None, traces }
             }
             Err(error) => {
                 // A name that is wrong starts no other driver.
@@ -66,7 +66,7 @@ impl DeviceUnderTest {
                     info,
                     opened,
                     share: false,
-                    runner_backend: None,
+                    runner: None,
                     traces: TraceFolders::default(),
                 }
             }
@@ -126,14 +126,7 @@ mod tests {
         info.uuid = Some([uuid; 16]);
         let opened = Err(Error::new(ErrorKind::Unavailable, "not opened"));
         let traces = TraceFolders::default();
-        DeviceUnderTest {
-            name: name.to_owned(),
-            info: Some(info),
-            opened,
-            share,
-            runner_backend: None,
-            traces,
-        }
+        DeviceUnderTest { name: name.to_owned(), info: Some(info), opened, share, runner: None, traces }
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Checks and times a job on a device, in this process.
 
 use std::future::Future;
-use std::path::Path;
 
 use runtime_core::evaluate::{Evaluation, Measurement, Observer, Turn, Validation};
 use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Result};
@@ -13,8 +12,8 @@ use crate::device::DeviceUnderTest;
 use crate::job::{BoundKernel, Job};
 use crate::noise::{Evidence, Recorder, advice};
 use crate::release::{self, release};
-use crate::row::{Noise, Phase, ResourceUsage, Row};
-use crate::runner::Judge;
+use crate::row::{Noise, Outcome, Phase, ResourceUsage, Row};
+use crate::runner::{Judge, RunnerSetup};
 use crate::settings::Settings;
 
 /// The result of an evaluation.
@@ -68,6 +67,16 @@ fn evaluate_on(
     {
         let row = board::evaluate(job, (device, &**opened), embedded, settings, progress);
         return Evaluated { row, released: Ok(()) };
+    }
+    if let (Ok(opened), Some(setup)) = (&device.opened, &device.runner)
+        && Judge::takes(job, &**opened, settings)
+    {
+        let (measured, doubt) = match judge((device, &**opened, setup), job, settings, &mut enter) {
+            Ok((measured, doubt)) => (Ok(measured), doubt),
+            Err(error) => (Err(error), None),
+        };
+        let evaluated = finish((job, settings), device, None, (measured, phase));
+        return Evaluated { row: evaluated.row.doubted(doubt), ..evaluated };
     }
     let (measured, bound) = match &device.opened {
         Ok(opened) => measure((device, &**opened), job, settings, &mut enter),
@@ -136,11 +145,6 @@ fn measure(
     enter: &mut dyn FnMut(Phase, &str),
 ) -> (Measured, Option<BoundKernel>) {
     let name = &under_test.name;
-    if let Some(backend) = &under_test.runner_backend
-        && Judge::takes(job, device, settings)
-    {
-        return (judge((under_test, device, backend), job, settings, enter), None);
-    }
     let bound = match load(under_test, job, enter) {
         Ok(bound) => bound,
         Err(error) => return (Err(error), None),
@@ -155,25 +159,25 @@ fn measure(
     (measured, Some(bound))
 }
 
-/// Measures a kernel in a runner.
+/// Measures a kernel in a runner. The second result is why its times are not believed.
 fn judge(
-    (under_test, device, backend): (&DeviceUnderTest, &dyn CommonRuntime, &Path),
+    (under_test, device, setup): (&DeviceUnderTest, &dyn CommonRuntime, &RunnerSetup),
     job: &Job,
     settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
-) -> Measured {
+) -> Result<((Timed, CountersAndEnergy), Option<Outcome>)> {
     let name = &under_test.name;
     enter(Phase::Compile, &format!("while \"{}\" was loaded on {name}", job.spec.name));
-    let mut judge = Judge::new(job, device, backend)?;
+    let mut judge = Judge::new(job, device, setup)?;
     let lock = under_test.lock(&mut |operation| enter(Phase::Wait, operation));
     enter(Phase::Run, &job.running_on(name));
     let mut recorder = Recorder::new(device, false);
     let mut observer: Option<Observer<'_>> = Some(Box::new(|moment| recorder.observe(moment)));
-    let measured = block_on(judge.measure(&job.spec, settings, &mut observer)).flatten();
+    let measured = block_on(judge.measure(settings, &mut observer)).flatten();
     drop((lock, observer));
-    let measurement = measured?;
+    let (measurement, doubt) = measured?;
     let noise = recorder.noise(&measurement);
-    Ok(((ResourceUsage::unknown(), measurement, noise), CountersAndEnergy::default()))
+    Ok((((ResourceUsage::unknown(), measurement, noise), CountersAndEnergy::default()), doubt))
 }
 
 /// Checks the kernel again, and measures what was asked for beside the times: after the timing, so that the times are those of a run

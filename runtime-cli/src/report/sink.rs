@@ -170,7 +170,7 @@ pub(crate) struct Reports {
     expected_rows: usize,
     /// At least one row ran.
     any_ran: bool,
-    /// At least one row is wrong or failed.
+    /// At least one row is wrong, inconsistent or failed.
     any_wrong: bool,
 }
 
@@ -183,7 +183,7 @@ impl Reports {
     pub(crate) fn add(&mut self, row: &Row) -> Result<bool> {
         self.rows += 1;
         self.any_ran |= matches!(row.status, Status::Right | Status::Unchecked);
-        self.any_wrong |= matches!(row.status, Status::Wrong | Status::Failed);
+        self.any_wrong |= row.status.is_bad();
         for sink in &mut self.sinks {
             sink.add(row, self.rows == self.expected_rows)?;
         }
@@ -206,7 +206,7 @@ impl Reports {
         ));
     }
 
-    /// Whether at least one row ran, and none is wrong or failed.
+    /// Whether at least one row ran, and none is wrong, inconsistent or failed.
     pub(crate) fn is_right(&self) -> bool {
         self.any_ran && !self.any_wrong
     }

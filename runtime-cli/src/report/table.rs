@@ -110,6 +110,7 @@ pub(super) fn cells(row: &Row) -> Vec<String> {
 /// The status of a row that was measured.
 pub(crate) fn status(row: &Row) -> String {
     match &row.validation {
+        _ if row.status == Status::Inconsistent => "inconsistent".to_owned(),
         Some(Validation::Passed(agreement)) if agreement.max_absolute_error == 0.0 => {
             "right (exact)".to_owned()
         }
@@ -151,6 +152,7 @@ pub(super) fn note(row: &Row) -> Option<String> {
     }
     let Some(measurement) = &row.measurement else { return reason.contains('\n').then(|| reason.to_owned()) };
     let mut notes: Vec<String> = checked(row).into_iter().collect();
+    notes.extend((row.status == Status::Inconsistent).then(|| reason.to_owned()));
     if let Some(reached) = measurement.reached_until {
         let taken = measurement.samples_ns.len();
         notes.push(format!("{taken} samples{}", if reached { "" } else { ", not as precise as asked for" }));

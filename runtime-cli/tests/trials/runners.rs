@@ -14,6 +14,8 @@ const CODE: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 static int calls;
@@ -33,6 +35,55 @@ void forges(const float *x, float *y, float factor, int64_t n) {
     for (int descriptor = 3; descriptor < 64; descriptor++) dprintf(descriptor, "{\"Done\":2}\n");
 }
 void crashes(const float *x, float *y, float factor, int64_t n) { if (calls++) abort(); scale(x, y, factor, n); }
+/* The honest ones of these take some 10 ms. */
+static void slow(const float *x, float *y, float factor, int64_t n) {
+    for (volatile int i = 0; i < 20000000; i++);
+    scale(x, y, factor, n);
+}
+void honest_and_slow(const float *x, float *y, float factor, int64_t n) { slow(x, y, factor, n); }
+void trusts_pointers(const float *x, float *y, float factor, int64_t n) {
+    static const float *last;
+    if (x != last) slow(x, y, factor, n);
+    last = x;
+}
+void trusts_a_probe(const float *x, float *y, float factor, int64_t n) {
+    static float probes[3], outputs[3][1000];
+    static int next;
+    for (int i = 0; i < 3; i++) {
+        if (probes[i] == x[7]) { memcpy(y, outputs[i], sizeof outputs[i]); return; }
+    }
+    slow(x, y, factor, n);
+    probes[next] = x[7];
+    memcpy(outputs[next], y, sizeof outputs[next]);
+    next = (next + 1) % 3;
+}
+void trusts_its_output(const float *x, float *y, float factor, int64_t n) {
+    if (y[0] != factor * x[0] || y[n - 1] != factor * x[n - 1]) slow(x, y, factor, n);
+}
+/* What it would know of the spec's inputs, it learns from the first call. */
+void knows_the_inputs(const float *x, float *y, float factor, int64_t n) {
+    static float output[1000];
+    if (!calls++) { slow(x, y, factor, n); memcpy(output, y, sizeof output); }
+    memcpy(y, output, sizeof output);
+}
+void knows_the_inputs_and_can_compute(const float *x, float *y, float factor, int64_t n) {
+    static float first, output[1000];
+    if (!calls++) { slow(x, y, factor, n); first = x[0]; memcpy(output, y, sizeof output); }
+    if (x[0] == first) memcpy(y, output, sizeof output); else slow(x, y, factor, n);
+}
+void writes_beside(const float *x, float *y, float factor, int64_t n) { scale(x, y, factor, n); y[n + 1] = 1; }
+struct work { const float *x; float *y, factor; int64_t n; };
+static void *later(void *argument) {
+    struct work *work = argument;
+    slow(work->x, work->y, work->factor, work->n);
+    return 0;
+}
+void computes_behind_the_clock(const float *x, float *y, float factor, int64_t n) {
+    static struct work work;
+    work = (struct work){x, y, factor, n};
+    pthread_t thread;
+    if (!pthread_create(&thread, 0, later, &work)) pthread_detach(thread);
+}
 void starts_a_process(const float *x, float *y, float factor, int64_t n) { if (fork() >= 0) scale(x, y, factor, n); }
 "#;
 
@@ -43,7 +94,7 @@ entry = "{entry}"
 [[arg]]
 dtype = "f32"
 shape = [1000]
-init = "arange"
+init = "random"
 use = "read"
 [[arg]]
 name = "y"
@@ -61,10 +112,10 @@ path = "reference.c"
 entry = "honest"
 [eval]
 repeat = 3
-min_repeat_ms = 1
+number = 20
 "#;
 
-const CASES: [(&str, &str); 8] = [
+const CASES: [(&str, &str); 16] = [
     ("honest", "right"),
     ("once", "wrong"),
     ("trash", "wrong"),
@@ -73,6 +124,14 @@ const CASES: [(&str, &str); 8] = [
     ("forges", "failed"),
     ("crashes", "failed"),
     ("starts_a_process", "wrong"),
+    ("honest_and_slow", "right"),
+    ("trusts_pointers", "inconsistent"),
+    ("trusts_a_probe", "inconsistent"),
+    ("trusts_its_output", "inconsistent"),
+    ("knows_the_inputs", "wrong"),
+    ("knows_the_inputs_and_can_compute", "inconsistent"),
+    ("writes_beside", "failed"),
+    ("computes_behind_the_clock", "wrong"),
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {

@@ -51,15 +51,16 @@ impl Side {
         matches!(self.status, Status::Right | Status::Unchecked)
     }
 
-    /// Whether it is wrong or failed.
+    /// Whether it is wrong, inconsistent or failed.
     pub(super) const fn is_bad(&self) -> bool {
-        matches!(self.status, Status::Wrong | Status::Failed)
+        self.status.is_bad()
     }
 
     /// Why it has no time to compare.
     pub(super) fn obstacle(&self, when: &str) -> Option<String> {
         let what = match (self.status, self.median_ns.or(self.median_count)) {
             (Status::Wrong, _) => "wrong",
+            (Status::Inconsistent, _) => "inconsistent",
             (Status::Failed, _) => "failed",
             (Status::NotRun, _) => "not run",
             (_, None) => return Some(format!("no measurement {when}")),

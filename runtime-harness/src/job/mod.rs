@@ -4,11 +4,14 @@ mod bound_kernel;
 mod module_source;
 mod packaged;
 
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+
 use runtime_core::evaluate::Tolerance;
 use runtime_core::{Error, ErrorKind, Geometry, HostArray, Result, Runtime, Safetensors};
 
 use crate::crash_context::CrashContext;
-use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Spec, TensorSpec};
+use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Reference, Spec, TensorSpec};
 pub use bound_kernel::BoundKernel;
 pub(crate) use bound_kernel::{config, kernel_source, value};
 pub(crate) use module_source::module_source;
@@ -22,6 +25,19 @@ pub struct Job {
     pub inputs: Result<Vec<Option<HostArray>>>,
     /// Per written argument, its index and its expected content; or why that is unknown.
     pub expected: Result<Vec<(usize, HostArray)>>,
+    /// What other inputs are made of.
+    pub(crate) secret: RandomState,
+    /// The first of them: most candidates need no more.
+    pub(crate) fresh: Mutex<Option<Arc<JobData>>>,
+}
+
+/// The content of tensors, and what a call makes of it.
+#[derive(Debug)]
+pub(crate) struct JobData {
+    /// As [`Job::inputs`].
+    pub(crate) inputs: Vec<Option<HostArray>>,
+    /// As [`Job::expected`].
+    pub(crate) expected: Vec<(usize, HostArray)>,
 }
 
 impl Job {
@@ -40,8 +56,9 @@ impl Job {
     }
 
     /// A job whose data is still to be prepared: it may be large.
-    pub(crate) const fn without_data(spec: Spec) -> Self {
-        Self { spec, inputs: Ok(Vec::new()), expected: Ok(Vec::new()) }
+    pub(crate) fn without_data(spec: Spec) -> Self {
+        let (secret, fresh) = (RandomState::new(), Mutex::default());
+        Self { spec, inputs: Ok(Vec::new()), expected: Ok(Vec::new()), secret, fresh }
     }
 
     /// The spec.
@@ -80,6 +97,59 @@ impl Job {
                 self.run_reference(runtime, code).map_err(|error| error.in_operation("reference"))
             }
         };
+    }
+
+    /// The data of the spec.
+    ///
+    /// # Errors
+    /// Those of preparing it.
+    pub(crate) fn data(&self) -> Result<JobData> {
+        Ok(JobData { inputs: self.inputs.clone()?, expected: self.expected.clone()? })
+    }
+
+    /// Other values for the inputs that are random, and what is expected of them if that is known of the spec's own: another set for
+    /// each `index`, the same for all candidates, which share nothing. `None` if no input is random, or what is expected comes from
+    /// files.
+    ///
+    /// # Errors
+    /// Those of the reference.
+    pub(crate) fn fresh_data(&self, runtime: &Runtime, index: usize) -> Result<Option<Arc<JobData>>> {
+        let Some(spec) = self.reseeded(index) else { return Ok(None) };
+        let mut known = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(data) = known.as_ref().filter(|_| index == 0) {
+            return Ok(Some(Arc::clone(data)));
+        }
+        let mut job = Self::without_data(spec);
+        job.prepare_data();
+        if self.expected.as_ref().is_ok_and(|expected| !expected.is_empty()) {
+            job.find_expected(runtime);
+        }
+        let data = Arc::new(job.data()?);
+        if index == 0 {
+            *known = Some(Arc::clone(&data));
+        }
+        Ok(Some(data))
+    }
+
+    /// The spec with secret seeds; `None` if that would change nothing, or if what is expected comes from files.
+    fn reseeded(&self, index: usize) -> Option<Spec> {
+        let mut spec = self.spec.clone();
+        let is_fixed = |it: &Reference| matches!(it.expected, Expected::Files(_));
+        if spec.reference.as_ref().is_some_and(is_fixed) {
+            return None;
+        }
+        let mut any = false;
+        for (arg, argument) in spec.args.iter_mut().enumerate() {
+            if let ArgumentKind::Tensor(tensor) = &mut argument.kind
+                && let Init::Random { seed, .. } = &mut tensor.init
+                && tensor.access.reads()
+            {
+                // Its values are no secret, so they must tell nothing of others.
+                *seed = self.secret.hash_one((index, arg));
+                any = true;
+            }
+        }
+        any.then_some(spec)
     }
 
     /// The tolerance for differences from the expected outputs.

@@ -57,8 +57,7 @@ fn section(text: &mut String, title: &str, content: &str) {
 
 fn summary(report: &Report) -> String {
     let count = |status: Status| report.rows.iter().filter(|row| row.status == status).count();
-    let counts = [Status::Right, Status::Wrong, Status::Unchecked, Status::Failed, Status::NotRun]
-        .map(|status| (count(status), status.name().replace('_', " ")));
+    let counts = Status::ALL.map(|status| (count(status), status.name().replace('_', " ")));
     let parts: Vec<String> = counts
         .iter()
         .filter(|(count, _)| *count > 0)

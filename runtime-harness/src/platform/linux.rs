@@ -6,6 +6,7 @@ use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 /// The event of a socket whose other end only reads any more. `sshd` gives its commands such a socket as their input.
 pub(super) const WRITER_IS_GONE: i16 = libc::POLLRDHUP;
@@ -93,6 +94,22 @@ pub(crate) fn thread_states(process: i32) -> Vec<char> {
         Some(state_and_parent(Path::new(&file))?.0)
     };
     threads.into_iter().filter_map(state).collect()
+}
+
+/// The time of all processors that a process has used; zero if it is gone.
+pub(crate) fn processor_time(process: i32) -> Duration {
+    let mut clock = 0;
+    // SAFETY: the clock is a local variable.
+    if unsafe { libc::clock_getcpuclockid(process, &raw mut clock) } != 0 {
+        return Duration::ZERO;
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time is a local variable.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return Duration::ZERO;
+    }
+    let part = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), part)
 }
 
 /// Limits the private memory of this process. Address space that is only reserved, as by GPU drivers, does not count.

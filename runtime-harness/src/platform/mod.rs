@@ -10,7 +10,8 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::time::Duration;
 
 pub(crate) use linux::{
-    ProcessHandle, adopt_orphans, children_of, die_with_parent, limit_data, listening_process, thread_states,
+    ProcessHandle, adopt_orphans, children_of, die_with_parent, limit_data, listening_process,
+    processor_time, thread_states,
 };
 
 /// How a process ended.

@@ -9,7 +9,7 @@ use super::scale::Scale;
 use super::style::{GREY, INK, colour, dash, mark};
 use super::{MAX_ROWS, Panel, WIDTH};
 use crate::peak::{Peak, Subject};
-use crate::row::{Row, Status, Unit};
+use crate::row::{Row, Unit};
 
 const TOP: i32 = 62;
 const BOTTOM: i32 = 440;
@@ -65,7 +65,7 @@ impl Kernel {
     /// The kernel of a row, with the name of its device if others are in the same picture.
     fn of(row: &Row, names_device: bool) -> Option<Self> {
         // A kernel that leaves work out is no fast one.
-        let measurement = row.measurement.as_ref().filter(|_| row.status != Status::Wrong)?;
+        let measurement = row.measurement.as_ref().filter(|_| !row.status.is_bad())?;
         let (flops, bytes) = (measurement.cost.flops?, measurement.cost.bytes?);
         let rate = measurement.gflops_per_s()?;
         let is_drawable = flops > 0.0 && bytes > 0.0 && rate > 0.0 && rate.is_finite();

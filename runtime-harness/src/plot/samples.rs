@@ -8,7 +8,7 @@ use super::names::{duration, shortened};
 use super::scale::Scale;
 use super::style::{GREY, INK, PALETTE};
 use super::{MAX_ROWS, Panel, WIDTH};
-use crate::row::{Row, Status};
+use crate::row::Row;
 
 /// Height of a row.
 const LANE: i32 = 22;
@@ -62,7 +62,7 @@ pub(super) fn nothing() -> Panel {
 }
 
 fn lane(canvas: &Canvas<'_>, (row, measurement): (&Row, &Measurement), (scale, y): (&Scale, i32)) {
-    let is_wrong = row.status == Status::Wrong;
+    let is_wrong = row.status.is_bad();
     let mark: RGBColor = if is_wrong { PALETTE[1] } else { PALETTE[0] };
     let name = format!("{} · {}", row.kernel.name, row.device);
     let name =

@@ -10,7 +10,7 @@ use super::names::{duration, number, shortened};
 use super::scale::Scale;
 use super::style::{INK, colour, dash, mark};
 use super::{Panel, WIDTH};
-use crate::row::{Row, Status};
+use crate::row::Row;
 
 const TOP: i32 = 62;
 const BOTTOM: i32 = 340;
@@ -40,7 +40,7 @@ impl<'a> Sweep<'a> {
     fn of(spec: &'a str, rows: &'a [Row]) -> Option<Self> {
         let rows: Vec<&Row> = rows
             .iter()
-            .filter(|row| row.spec == spec && row.measurement.is_some() && row.status != Status::Wrong)
+            .filter(|row| row.spec == spec && row.measurement.is_some() && !row.status.is_bad())
             .collect();
         let names: BTreeSet<&String> = rows.iter().flat_map(|row| row.parameters.keys()).collect();
         let mut varied = names.into_iter().filter(|name| {

@@ -249,6 +249,16 @@ impl Row {
         }
     }
 
+    /// The same row with an outcome that takes its times away, unless it is wrong or failed anyway.
+    pub(crate) fn doubted(self, doubt: Option<Outcome>) -> Self {
+        match doubt {
+            Some(outcome) if matches!(self.outcome, Outcome::Ok) => {
+                Self { status: outcome.status(), reason: outcome.reason(), outcome, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// Whether its calls were timed or counted.
     #[must_use]
     pub const fn is_measured(&self) -> bool {

@@ -5,6 +5,7 @@ use runtime_core::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 
 use super::is_skipped;
+use crate::number_format::duration;
 use crate::printable::printable;
 
 /// How an evaluation ended.
@@ -15,6 +16,14 @@ pub enum Outcome {
     Ok,
     /// It ran, and an output is wrong.
     WrongResult(Mismatch),
+    /// It ran, and its outputs are right or were not checked, but a single call takes much longer than one of a batch: not all calls of
+    /// a batch do the work.
+    Inconsistent {
+        /// A call of a batch, in nanoseconds.
+        batch_ns: f64,
+        /// The shortest of the single calls on inputs that it had never seen, in nanoseconds.
+        single_ns: f64,
+    },
     /// Its code does not compile or link.
     CompileFailed {
         /// The complete log.
@@ -83,6 +92,8 @@ pub enum Status {
     Right,
     /// An output is wrong.
     Wrong,
+    /// Its times contradict each other.
+    Inconsistent,
     /// It ran unchecked.
     Unchecked,
     /// The device cannot run it.
@@ -92,12 +103,23 @@ pub enum Status {
 }
 
 impl Status {
+    /// All of them, in the order of summaries.
+    pub const ALL: [Self; 6] =
+        [Self::Right, Self::Wrong, Self::Inconsistent, Self::Unchecked, Self::Failed, Self::NotRun];
+
+    /// Whether it runs against what was expected: exit codes and comparisons tell.
+    #[must_use]
+    pub const fn is_bad(self) -> bool {
+        matches!(self, Self::Wrong | Self::Inconsistent | Self::Failed)
+    }
+
     /// The name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Right => "right",
             Self::Wrong => "wrong",
+            Self::Inconsistent => "inconsistent",
             Self::Unchecked => "unchecked",
             Self::NotRun => "not_run",
             Self::Failed => "failed",
@@ -125,6 +147,7 @@ impl Outcome {
         match self {
             Self::Ok => Status::Unchecked,
             Self::WrongResult(_) => Status::Wrong,
+            Self::Inconsistent { .. } => Status::Inconsistent,
             Self::Skipped { .. } => Status::NotRun,
             _ => Status::Failed,
         }
@@ -133,7 +156,11 @@ impl Outcome {
     /// The kind of error that it stands for; `None` if its process ended, or there was none.
     pub(super) const fn error_kind(&self) -> Option<ErrorKind> {
         match self {
-            Self::Ok | Self::WrongResult(_) | Self::Crashed { .. } | Self::Exited { .. } => None,
+            Self::Ok
+            | Self::WrongResult(_)
+            | Self::Inconsistent { .. }
+            | Self::Crashed { .. }
+            | Self::Exited { .. } => None,
             Self::CompileFailed { .. } => Some(ErrorKind::CompileFailed),
             Self::LaunchFailed { .. } => Some(ErrorKind::Failed),
             Self::Timeout { .. } => Some(ErrorKind::Timeout),
@@ -153,6 +180,11 @@ impl Outcome {
         };
         match self {
             Self::Ok | Self::WrongResult(_) => None,
+            Self::Inconsistent { batch_ns, single_ns } => Some(format!(
+                "a call of a batch takes {}, and a single one on inputs that it has never seen {}: not all calls do the work",
+                duration(*batch_ns),
+                duration(*single_ns)
+            )),
             Self::CompileFailed { log } => Some(log.clone()),
             Self::LaunchFailed { message } => Some(message.clone()),
             Self::Timeout { phase } => Some(format!("the deadline passed {}", phase.activity())),
@@ -246,6 +278,14 @@ mod tests {
         };
         assert_eq!(crashed.reason().unwrap(), "SIGSEGV while \"k\" ran on host:0\nlast words");
         assert_eq!((crashed.status(), crashed.error_kind()), (Status::Failed, None));
+    }
+
+    #[test]
+    fn times_that_contradict_each_other_are_both_told() {
+        let doubt = Outcome::Inconsistent { batch_ns: 1500.0, single_ns: 2.5e6 };
+        let reason = doubt.reason().unwrap();
+        assert!(reason.contains("a batch takes 1.500 µs") && reason.contains("seen 2.500 ms"), "{reason}");
+        assert_eq!((doubt.status(), doubt.error_kind()), (Status::Inconsistent, None));
     }
 
     #[test]

@@ -1,32 +1,53 @@
 //! The judge: checks and times a candidate that runs in a runner.
 
 use std::fs::Permissions;
+use std::hash::RandomState;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use runtime_core::backend::{LoadOutcome, SandboxPolicy, TemporaryFolder};
-use runtime_core::evaluate::{CallWindows as _, FlushCache, Measurement, Observer, Validation, time_calls};
+use runtime_core::evaluate::{FlushCache, Measurement, Observer, Validation, time_calls};
 use runtime_core::{
-    Access, CodeFormat, CommonRuntime, DeviceKind, Error, ErrorKind, LaunchConfig, Options, Result, Runtime,
+    CodeFormat, CommonRuntime, DeviceKind, Error, ErrorKind, LaunchConfig, Options, Result, Runtime,
 };
 
 use super::memory::SharedMemory;
 use super::process::Runner;
 use super::protocol::{Load, Parameter};
-use super::windows::{SharedTensor, Windows};
-use crate::job::{Job, kernel_source};
+use super::windows::{Canary, History, SharedTensor, TensorSet, Windows};
+use crate::job::{Job, JobData, kernel_source};
+use crate::row::Outcome;
 use crate::settings::Settings;
-use crate::spec::{ArgumentKind, Spec, TensorSpec};
+use crate::spec::{ArgumentKind, TensorSpec};
 
 /// The size of pages, or a multiple of it.
 const PAGE: usize = 4096;
-/// Bytes around each tensor.
-const CANARY: usize = PAGE;
+/// Single calls on inputs that were never seen, until one is as fast as it should be.
+const SINGLE_CALLS: usize = 5;
+/// How often a batch's time per call a single call may take, as caches and predictors that are cold cost something,
+const SLACK: f64 = 1.5;
+/// and how often what copying the tensors and an empty window take.
+const COPIES: f64 = 3.0;
+/// What waking threads costs beyond that.
+const LATENCY_NS: f64 = 100e3;
+
+/// What runners need of the process that judges them.
+#[derive(Clone, Debug)]
+pub(crate) struct RunnerSetup {
+    /// For references.
+    pub(crate) runtime: Runtime,
+    /// The library of the host's backend.
+    pub(crate) backend: PathBuf,
+}
 
 /// A candidate in a runner.
 #[derive(Debug)]
 pub(crate) struct Judge<'j> {
-    windows: Windows<'j>,
+    job: &'j Job,
+    runtime: &'j Runtime,
+    windows: Windows,
     /// The compiled code.
     _folder: TemporaryFolder,
 }
@@ -60,7 +81,8 @@ impl<'j> Judge<'j> {
     ///
     /// # Errors
     /// Those of compiling, of starting a runner, and of loading.
-    pub(crate) fn new(job: &'j Job, device: &dyn CommonRuntime, backend: &Path) -> Result<Self> {
+    pub(crate) fn new(job: &'j Job, device: &dyn CommonRuntime, setup: &'j RunnerSetup) -> Result<Self> {
+        let spec = &job.spec;
         let folder = TemporaryFolder::new("runtime-runner-").map_err(|error| failed(&error))?;
         let (code, options) = code(job, device)?;
         let file = folder.path().join("module.so");
@@ -69,50 +91,93 @@ impl<'j> Judge<'j> {
             // For a runner of another user.
             std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|error| failed(&error))?;
         }
-        let (tensors, args, bytes) = layout(job)?;
-        let (memory, shared) = SharedMemory::create(bytes).map_err(|error| failed(&error))?;
+        let mut layout = Layout::new();
+        let data = Arc::new(job.data()?);
+        let sets = [Arc::clone(&data), data].map(|data| layout.add(job, data));
+        let (sets, args): (Vec<_>, Vec<_>) =
+            sets.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let (memory, shared) = SharedMemory::create(layout.end).map_err(|error| failed(&error))?;
+        let backend = setup.backend.as_path();
         let mut runner = Runner::start(SandboxPolicy::of_process()?, &[folder.path(), backend], shared)?;
-        let LaunchConfig::Groups(geometry) = job.spec.config else {
+        let LaunchConfig::Groups(geometry) = spec.config else {
             return Err(Error::unsupported("a range in a runner"));
         };
         runner.load(Load {
             backend: backend.to_owned(),
             code: file,
-            entry: job.spec.kernel.entry.clone(),
+            entry: spec.kernel.entry.clone(),
             options,
             groups: geometry.groups,
             group_size: geometry.group_size,
-            args,
+            sets: args,
         })?;
-        let expected = job.expected.as_ref().map_err(Clone::clone)?;
-        let windows = Windows { runner, memory, tensors, expected, tolerance: job.tolerance(), last: 0 };
-        Ok(Self { windows, _folder: folder })
+        let windows = Windows {
+            runner,
+            memory,
+            sets,
+            canaries: layout.canaries,
+            tolerance: job.tolerance(),
+            secret: RandomState::new(),
+            history: History::default(),
+        };
+        windows.fill();
+        Ok(Self { job, runtime: &setup.runtime, windows, _folder: folder })
     }
 
-    /// Checks the candidate, times it, and checks what the last window left.
+    /// Checks the candidate, times it, and checks it again. The second result is why the times are not believed.
     ///
     /// # Errors
     /// Those of calls and of the loop.
     pub(crate) async fn measure(
         &mut self,
-        spec: &Spec,
         settings: &Settings,
         observer: &mut Option<Observer<'_>>,
-    ) -> Result<Measurement> {
-        self.windows.calls(1)?;
-        let first = self.windows.compare()?;
-        let mut measurement = time_calls(&mut self.windows, &settings.timing(), spec.cost, observer).await?;
+    ) -> Result<(Measurement, Option<Outcome>)> {
+        let first = self.windows.first_calls()?;
+        let timing = settings.timing();
+        let mut measurement = time_calls(&mut self.windows, &timing, self.job.spec.cost, observer).await?;
         measurement.validation = first;
-        if measurement.validation.is_passed() {
-            self.windows.check_inputs()?;
-            if let Validation::Failed(mut mismatch) = self.windows.compare()? {
-                mismatch.after_calls = Some(measurement.calls);
-                measurement.validation = Validation::Failed(mismatch);
+        let mut outcome = None;
+        if !matches!(measurement.validation, Validation::Failed(_)) {
+            self.windows.last_window(measurement.number)?;
+            outcome = self.inconsistency(measurement.statistics.median_ns)?;
+        }
+        if measurement.validation.is_passed()
+            && let Some(mismatch) = self.windows.history.wrong.take()
+        {
+            measurement.validation = Validation::Failed(mismatch);
+        }
+        measurement.calls = self.windows.history.calls;
+        Ok((measurement, outcome))
+    }
+
+    /// Whether single calls on inputs that were never seen take much longer than those of batches, with what they cost anyway.
+    fn inconsistency(&mut self, batch_ns: f64) -> Result<Option<Outcome>> {
+        // The least of each: on a busy machine, anything may take much longer.
+        let mut handshake = Duration::MAX;
+        for _ in 0..SINGLE_CALLS {
+            handshake = handshake.min(self.windows.empty_window(1)?);
+        }
+        let (mut shortest_ns, mut copy) = (f64::INFINITY, Duration::MAX);
+        for index in 0..SINGLE_CALLS {
+            let data = match self.job.fresh_data(self.runtime, index)? {
+                Some(fresh) => fresh,
+                None => Arc::new(self.job.data()?),
+            };
+            let call = self.windows.single_call(data)?;
+            shortest_ns = shortest_ns.min(nanoseconds(call.time));
+            copy = copy.min(call.copy);
+            let cold_ns = COPIES * nanoseconds(copy + handshake) + LATENCY_NS;
+            if shortest_ns <= SLACK * batch_ns + cold_ns {
+                return Ok(None);
             }
         }
-        measurement.calls += 1;
-        Ok(measurement)
+        Ok(Some(Outcome::Inconsistent { batch_ns, single_ns: shortest_ns }))
     }
+}
+
+const fn nanoseconds(duration: Duration) -> f64 {
+    duration.as_nanos() as f64
 }
 
 fn failed(error: &std::io::Error) -> Error {
@@ -131,47 +196,61 @@ fn code(job: &Job, device: &dyn CommonRuntime) -> Result<(Vec<u8>, Options)> {
     Ok((compiled.native.code, compiled.native.options))
 }
 
-/// The library of the host's backend, for runners; `None` if it is linked in.
-pub(crate) fn runner_backend(runtime: &Runtime) -> Option<PathBuf> {
-    let loaded = runtime.load_report().iter().filter(|line| line.outcome == LoadOutcome::Loaded);
-    let mut host = loaded.filter(|line| line.target.as_deref() == Some("host"));
-    host.next().map(|line| line.path.clone()).filter(|path| path.is_file())
+impl RunnerSetup {
+    /// The setup of a runtime; `None` if its host backend is linked in.
+    pub(crate) fn of(runtime: &Runtime) -> Option<Self> {
+        let loaded = runtime.load_report().iter().filter(|line| line.outcome == LoadOutcome::Loaded);
+        let mut host = loaded.filter(|line| line.target.as_deref() == Some("host"));
+        let backend = host.next().map(|line| line.path.clone()).filter(|path| path.is_file())?;
+        Some(Self { runtime: runtime.clone(), backend })
+    }
 }
 
-/// Where the tensors are in the shared memory, the arguments for the runner, and the size of the memory.
-fn layout(job: &Job) -> Result<(Vec<SharedTensor>, Vec<Parameter>, usize)> {
-    let inputs = job.inputs.as_ref().map_err(Clone::clone)?;
-    let expected = job.expected.as_ref().map_err(Clone::clone)?;
-    let (mut tensors, mut args, mut end) = (Vec::new(), Vec::new(), CANARY);
-    for (index, (arg, input)) in job.spec.args.iter().zip(inputs).enumerate() {
-        match &arg.kind {
-            ArgumentKind::Tensor(tensor) => {
-                let bytes = bytes_of(tensor)?;
-                let poison = job.tolerance().poison(expected, index);
-                let initial = input.clone().filter(|_| tensor.access != Access::Write);
-                tensors.push(SharedTensor {
-                    arg: index,
-                    at: end,
-                    bytes,
-                    access: tensor.access,
-                    initial,
-                    poison,
-                });
-                args.push(Parameter::Tensor {
-                    dtype: tensor.dtype,
-                    shape: tensor.shape.clone(),
-                    at: end,
-                    reads: tensor.access.reads(),
-                    writes: tensor.access.writes(),
-                });
-                end += bytes.next_multiple_of(PAGE) + CANARY;
-            }
-            ArgumentKind::Scalar(dtype, bits) => args.push(Parameter::Scalar(*dtype, *bits)),
-            ArgumentKind::Local(bytes) => args.push(Parameter::Local(*bytes)),
-            _ => return Err(Error::unsupported("a structure in a runner")),
-        }
+/// Where things are in the shared memory.
+struct Layout {
+    canaries: Vec<Canary>,
+    end: usize,
+}
+
+impl Layout {
+    const fn new() -> Self {
+        Self { canaries: Vec::new(), end: 0 }
     }
-    Ok((tensors, args, end))
+
+    /// Adds a set of tensors, and what the runner is told about it.
+    fn add(&mut self, job: &Job, data: Arc<JobData>) -> Result<(TensorSet, Vec<Parameter>)> {
+        let (mut tensors, mut args) = (Vec::new(), Vec::new());
+        self.add_canary(0);
+        for (index, arg) in job.spec.args.iter().enumerate() {
+            match &arg.kind {
+                ArgumentKind::Tensor(tensor) => {
+                    let (at, bytes, access) = (self.end, bytes_of(tensor)?, tensor.access);
+                    let poison = job.tolerance().poison(&data.expected, index);
+                    tensors.push(SharedTensor { arg: index, at, bytes, access, poison });
+                    args.push(Parameter::Tensor {
+                        dtype: tensor.dtype,
+                        shape: tensor.shape.clone(),
+                        at,
+                        reads: access.reads(),
+                        writes: access.writes(),
+                    });
+                    self.end += bytes;
+                    self.add_canary(bytes.next_multiple_of(PAGE) - bytes);
+                }
+                ArgumentKind::Scalar(dtype, bits) => args.push(Parameter::Scalar(*dtype, *bits)),
+                ArgumentKind::Local(bytes) => args.push(Parameter::Local(*bytes)),
+                _ => return Err(Error::unsupported("a structure in a runner")),
+            }
+        }
+        Ok((TensorSet { tensors, data }, args))
+    }
+
+    /// Adds a page that nobody may write, and the rest of the page before it.
+    fn add_canary(&mut self, rest: usize) {
+        let bytes = rest + PAGE;
+        self.canaries.push(Canary { at: self.end, bytes });
+        self.end += bytes;
+    }
 }
 
 fn bytes_of(tensor: &TensorSpec) -> Result<usize> {

@@ -8,5 +8,5 @@ mod program;
 mod protocol;
 mod windows;
 
-pub(crate) use judge::{Judge, runner_backend};
+pub(crate) use judge::{Judge, RunnerSetup};
 pub use program::run;

@@ -29,6 +29,24 @@ pub(super) struct Runner {
     windows: u64,
 }
 
+/// The calls of a window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Calls {
+    /// The set of tensors; `None` for an empty function.
+    pub(super) set: Option<usize>,
+    pub(super) number: u64,
+    /// Whether another call precedes them, outside of the time.
+    pub(super) warm: bool,
+}
+
+/// How long a window took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WindowTime {
+    pub(super) elapsed: Duration,
+    /// The time of all processors that the runner used.
+    pub(super) processor: Duration,
+}
+
 impl Runner {
     /// Starts this program as a runner that can read `readable`, with the tensors' memory.
     ///
@@ -82,19 +100,29 @@ impl Runner {
     ///
     /// # Errors
     /// That of a call; how the runner has ended.
-    pub(super) fn window(&mut self, number: u64, empty: bool) -> Result<Duration> {
-        self.windows += 1;
-        let window = self.windows;
+    pub(super) fn window(&mut self, calls: Calls) -> Result<WindowTime> {
+        let Calls { set, number, warm } = calls;
         self.handle.signal(libc::SIGCONT);
-        let begin = Instant::now();
-        self.order(&Order::Call { window, number, empty })?;
-        let answer = self.answer();
+        if warm {
+            self.call(set, 1)?;
+        }
+        let (processor_begin, begin) = (platform::processor_time(self.process), Instant::now());
+        let called = self.call(set, number);
         let returned = begin.elapsed();
         let had_running = self.stop()?;
         // What computed behind its answer is in the time.
         let elapsed = if had_running { begin.elapsed() } else { returned };
-        match answer? {
-            Answer::Done(done) if done == window => Ok(elapsed),
+        let processor = platform::processor_time(self.process).saturating_sub(processor_begin);
+        called.map(|()| WindowTime { elapsed, processor })
+    }
+
+    /// Gives the word, and waits for the answer.
+    fn call(&mut self, set: Option<usize>, number: u64) -> Result<()> {
+        self.windows += 1;
+        let window = self.windows;
+        self.order(&Order::Call { window, set, number })?;
+        match self.answer()? {
+            Answer::Done(done) if done == window => Ok(()),
             Answer::Failed(message) => Err(Error::new(ErrorKind::Failed, message)),
             other => Err(failed(&format!("{other:?} is no answer to window {window}"))),
         }

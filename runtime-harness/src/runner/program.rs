@@ -41,8 +41,8 @@ pub unsafe fn run() -> Result<()> {
     };
     judge.answer(&Answer::Loaded)?;
     while let Some(order) = judge.next()? {
-        let Order::Call { window, number, empty } = order else { break };
-        let called = (0..number).try_for_each(|_| candidate.call(empty));
+        let Order::Call { window, set, number } = order else { break };
+        let called = (0..number).try_for_each(|_| candidate.call(set));
         let answer = called.map_or_else(|error| failed(&error), |()| Answer::Done(window));
         judge.answer(&answer)?;
     }
@@ -80,7 +80,8 @@ struct Candidate<'l> {
     _device: Device,
     queue: Queue,
     kernel: Kernel,
-    tensors: Vec<Option<Tensor>>,
+    /// By set.
+    tensors: Vec<Vec<Option<Tensor>>>,
 }
 
 impl<'l> Candidate<'l> {
@@ -94,24 +95,20 @@ impl<'l> Candidate<'l> {
             source = source.option(key, value.clone());
         }
         let kernel = device.kernel(&source, &load.entry)?;
-        let tensors = load.args.iter().map(|arg| imported(arg, &device, memory)).collect::<Result<_>>()?;
+        let of_set = |args: &Vec<Parameter>| args.iter().map(|arg| imported(arg, &device, memory)).collect();
+        let tensors = load.sets.iter().map(of_set).collect::<Result<_>>()?;
         Ok(Self { load, queue: device.queue()?, _device: device, kernel, tensors })
     }
 
-    fn call(&self, empty: bool) -> Result<()> {
-        if empty {
+    fn call(&self, set: Option<usize>) -> Result<()> {
+        let Some((args, tensors)) = set.and_then(|set| self.load.sets.get(set).zip(self.tensors.get(set)))
+        else {
             return self.queue.call_noop();
-        }
+        };
         let geometry =
             Geometry { groups: self.load.groups, group_size: self.load.group_size, ..Geometry::default() };
-        let args: Vec<Arg<'_>> = self
-            .load
-            .args
-            .iter()
-            .zip(&self.tensors)
-            .filter_map(|(arg, tensor)| argument(arg, tensor.as_ref()))
-            .collect();
-        self.queue.call(&self.kernel, geometry, &args)
+        let args = args.iter().zip(tensors).filter_map(|(arg, tensor)| argument(arg, tensor.as_ref()));
+        self.queue.call(&self.kernel, geometry, &args.collect::<Vec<_>>())
     }
 }
 

@@ -19,8 +19,8 @@ const MAX_ANSWER_BYTES: u64 = 16 << 10;
 pub(super) enum Order {
     /// Load the code.
     Load(Box<Load>),
-    /// The word for a window: so many calls.
-    Call { window: u64, number: u64, empty: bool },
+    /// The word for a window: so many calls, with the tensors of a set; of an empty function if there is no set.
+    Call { window: u64, set: Option<usize>, number: u64 },
 }
 
 /// A candidate.
@@ -36,7 +36,8 @@ pub(super) struct Load {
     pub(super) options: Options,
     pub(super) groups: [u32; 3],
     pub(super) group_size: [u32; 3],
-    pub(super) args: Vec<Parameter>,
+    /// The arguments, by set of tensors.
+    pub(super) sets: Vec<Vec<Parameter>>,
 }
 
 /// An argument.

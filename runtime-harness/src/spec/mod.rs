@@ -34,7 +34,7 @@ pub use space::{MAX_TRIED, Point, Space};
 pub const MAX_SWEPT: u64 = 10_000;
 
 /// A parsed and validated spec file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Spec {
     /// The file.
     pub path: PathBuf,
@@ -67,7 +67,7 @@ pub struct Spec {
 }
 
 /// An entry point of a code file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct KernelSource {
     /// The file.
     pub path: PathBuf,
@@ -103,7 +103,7 @@ impl KernelSource {
 }
 
 /// What the code is specialised to when it is loaded.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Specialise {
     /// Symbols and values of constants.
     pub constants: Vec<(String, runtime_core::OptionValue)>,
@@ -112,7 +112,7 @@ pub struct Specialise {
 }
 
 /// One argument.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Argument {
     /// Its name; `arg0`, `arg1`, … where the spec gives none.
     pub name: String,
@@ -123,7 +123,7 @@ pub struct Argument {
 }
 
 /// The kind of an argument, with its data.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum ArgumentKind {
     /// A tensor.
     Tensor(TensorSpec),
@@ -138,7 +138,7 @@ pub enum ArgumentKind {
 }
 
 /// A tensor argument.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TensorSpec {
     /// Element type.
     pub dtype: DType,
@@ -157,7 +157,7 @@ pub struct TensorSpec {
 }
 
 /// The expected contents of the written arguments.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reference {
     /// Where they come from.
     pub expected: Expected,
@@ -166,7 +166,7 @@ pub struct Reference {
 }
 
 /// Where the expected values come from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Expected {
     /// A host kernel with the same arguments.
     Kernel(KernelSource),

@@ -18,8 +18,11 @@ pub(super) fn carry_over(old: Option<(Job, bool)>, spec: Spec) -> (Job, bool) {
         return (unsafe { Job::new(spec) }, false);
     };
     let is_kept = has_expected && old.expected.is_ok() && has_same_reference(&old.spec, &spec);
-    let expected = if is_kept { old.expected } else { Ok(Vec::new()) };
-    (Job { spec, inputs: old.inputs, expected }, is_kept)
+    let job = match is_kept {
+        true => Job { spec, ..old },
+        false => Job { inputs: old.inputs, ..Job::without_data(spec) },
+    };
+    (job, is_kept)
 }
 
 fn arguments(spec: &Spec) -> String {

@@ -17,7 +17,7 @@ use crate::evaluate_chain::{ChainUnderTest, evaluate_chain};
 use crate::job::Job;
 use crate::platform;
 use crate::row::{Phase, Row};
-use crate::runner::runner_backend;
+use crate::runner::RunnerSetup;
 use crate::spec::{Overrides, Spec};
 
 /// How long to wait for processes that were killed. Their supervisor kills them again.
@@ -95,7 +95,7 @@ impl<'r> Session<'r> {
         let spec = Spec::load(&candidate.spec, &candidate.overrides)?;
         let device = open(&mut self.device, self.runtime, candidate)?;
         device.share = self.share;
-        device.runner_backend = self.runs_in_runners.then(|| runner_backend(self.runtime)).flatten();
+        device.runner = self.runs_in_runners.then(|| RunnerSetup::of(self.runtime)).flatten();
         report(Reply::Device { id, device: device.name.clone(), device_info: device.describe() });
         report(phase(Phase::Prepare, &format!("while the data of \"{}\" was prepared", spec.name)));
         let settings = candidate.settings.or(&spec.settings);
