@@ -1,7 +1,6 @@
 //! Rewrites bit casts between words and vectors of `f16`, which naga rejects because it compares the sizes of their scalars.
 //! Its front end tells the types of the casts.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use naga::front::Typifier;
@@ -12,7 +11,8 @@ use runtime_core::Result;
 
 use super::constants;
 use super::diagnostics::{failed, location};
-use super::text_edits::{Edit, applied, arguments};
+use super::lists::List;
+use super::text_edits::{Edit, applied};
 use super::tokens::{Token, text, tokens};
 use crate::ir::blocks;
 
@@ -23,8 +23,8 @@ const FOUR: &str = "bitcast_vec4_f16";
 const BITS_OF_FOUR: &str = "bitcast_from_vec4_f16";
 
 /// Probe inserted before an argument so that naga computes its type; `any(dpdx(x))` accepts every type before validation,
-/// and neither is evaluated if the argument is a constant. The blanks tell it from the kernel's own calls.
-const MARK: &str = "any\t \t(dpdx(";
+/// and neither is evaluated if the argument is a constant. The comment between has the number of the cast.
+const MARK: [&str; 2] = ["any/*", "*/(dpdx("];
 
 /// The functions that a probe calls.
 const CALLED: [&str; 3] = ["any", "dpdx", "select"];
@@ -106,7 +106,8 @@ impl<'a> Probe<'a> {
         };
         let own = (0..tokens.len()).filter(|&at| is_own(at)).map(|at| &tokens[at]);
         let own = own.map(|token| (token.range.clone(), format!("own_{}", token.text)));
-        let text = applied(code, casts.iter().flat_map(Cast::probe).chain(own).collect());
+        let probes = casts.iter().enumerate().flat_map(|(number, cast)| cast.probe(number));
+        let text = applied(code, probes.chain(own).collect());
         Some(Self { code, casts, text })
     }
 
@@ -118,26 +119,21 @@ impl<'a> Probe<'a> {
     /// A text that naga rejects stays as it is.
     pub(crate) fn with_conversions(&self) -> Option<String> {
         let (module, text) = constants::module_of(&self.text)?;
-        let marks = text.match_indices(MARK).enumerate();
-        let marks: HashMap<u32, usize> = marks.map(|(cast, (at, _))| (offset(at), cast)).collect();
-        if marks.len() != self.casts.len() {
-            return None;
-        }
         let mut edits = Vec::new();
         for function in blocks::functions(&module) {
-            self.convert(&module, function, &marks, &mut edits);
+            self.convert(&module, function, &text, &mut edits);
         }
         (!edits.is_empty()).then(|| with_functions(applied(self.code, edits)))
     }
 
+    /// The cast whose mark begins a text.
+    fn marked(&self, text: &str) -> Option<&Cast> {
+        let (number, _) = text.strip_prefix(MARK[0])?.split_once(MARK[1])?;
+        self.casts.get(number.parse::<usize>().ok()?)
+    }
+
     /// Adds the edits for the casts of a function that naga lacks.
-    fn convert(
-        &self,
-        module: &Module,
-        function: &Function,
-        marks: &HashMap<u32, usize>,
-        edits: &mut Vec<Edit>,
-    ) {
+    fn convert(&self, module: &Module, function: &Function, text: &str, edits: &mut Vec<Edit>) {
         let mut types = Typifier::new();
         let context = ResolveContext::with_locals(module, &function.local_variables, &function.arguments);
         for (handle, expression) in function.expressions.iter() {
@@ -153,7 +149,7 @@ impl<'a> Probe<'a> {
             let span = function.expressions.get_span(condition).to_range().unwrap_or_default();
             // A function of the kernel may hide the derivative.
             let Expression::Derivative { expr, .. } = function.expressions[argument] else { continue };
-            let Some(cast) = marks.get(&offset(span.start)).map(|&cast| &self.casts[cast]) else { continue };
+            let Some(cast) = text.get(span.start..).and_then(|text| self.marked(text)) else { continue };
             let types = [expr, accept].map(|value| types.get(value, &module.types));
             edits.extend(Conversion::between(types, cast).into_iter().flat_map(|it| cast.replaced(it)));
         }
@@ -241,14 +237,11 @@ struct Cast {
 impl Cast {
     /// The cast that begins at token `at`.
     fn at(tokens: &[Token<'_>], at: usize) -> Option<Self> {
-        if tokens[at].text != "bitcast" || text(tokens, at + 1) != "<" {
+        if tokens[at].text != "bitcast" {
             return None;
         }
-        let open = at + 2 + tokens[at + 2..].iter().take(MOST_TOKENS).position(|token| token.text == "(")?;
-        if text(tokens, open - 1) != ">" {
-            return None;
-        }
-        let [argument] = &arguments(tokens, open + 1)[..] else { return None };
+        let open = List::at(tokens, at + 1)?.close + 1;
+        let [argument] = &List::at(tokens, open)?.elements[..] else { return None };
         let argument_text = [open + 1, open + 2].map(|at| text(tokens, at));
         let target: Vec<_> = tokens[at + 2..open - 1].iter().map(|token| token.text).collect();
         Some(Self {
@@ -260,9 +253,9 @@ impl Cast {
     }
 
     /// The edits that put a probe in place of the cast: naga computes the types of its argument and of the cast.
-    fn probe(&self) -> [Edit; 2] {
-        let target = &self.target;
-        self.edits(format!("select({target}(), {target}(), {MARK}"), "))")
+    fn probe(&self, number: usize) -> [Edit; 2] {
+        let (target, [before, after]) = (&self.target, MARK);
+        self.edits(format!("select({target}(), {target}(), {before}{number}{after}"), "))")
     }
 
     fn replaced(&self, conversion: Conversion) -> impl Iterator<Item = Edit> {
@@ -281,13 +274,6 @@ impl Cast {
     fn edits(&self, before: String, after: &str) -> [Edit; 2] {
         [(self.head.clone(), before), (self.end..self.end, after.to_owned())]
     }
-}
-
-/// Casts to types with more tokens are left to naga.
-const MOST_TOKENS: usize = 8;
-
-fn offset(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -315,6 +301,14 @@ mod tests {
             (
                 "let x = vec2u(1) + bitcast<vec2<u32>>(s.h[1]);",
                 "let x = vec2u(1) + bitcast<vec2 < u32 >>(bitcast_from_vec4_f16(s.h[1]));",
+            ),
+            (
+                "let x = bitcast<H>(array<u32, 2>(1u, 2u)[0]).x;",
+                "let x = H(unpack2x16float(bitcast<u32>(array<u32, 2>(1u, 2u)[0]))).x;",
+            ),
+            (
+                "const m = mix(1, 2, 0.5); let c = true || bitcast<u32>(vec2h(1, 1)) == 1u; let x = bitcast<u32>(h);",
+                "const m = mix(1, 2, 0.5); let c = true || bitcast<u32>(pack2x16float(vec2<f32>(vec2h(1, 1)))) == 1u; let x = bitcast<u32>(pack2x16float(vec2<f32>(h)));",
             ),
             ("let x = bitcast<H>(1u).x;", "let x = H(unpack2x16float(bitcast<u32>(1u))).x;"),
             (

@@ -8,7 +8,8 @@ use naga::{Module, Scalar, TypeInner, VectorSize};
 use super::constants;
 use super::every_error::bodies;
 use super::half_bitcasts::evaluated;
-use super::text_edits::{Edit, applied, arguments};
+use super::lists::List;
+use super::text_edits::{Edit, applied};
 use super::tokens::{Token, text, tokens};
 use crate::ir::{blocks, resolved};
 
@@ -57,13 +58,14 @@ fn functions() -> String {
     let sizes = [None, Some(VectorSize::Bi), Some(VectorSize::Tri), Some(VectorSize::Quad)];
     let define = |size: Option<VectorSize>| {
         let name = function(size);
+        let result = constants::result_name("frexp", size.map_or(1, |size| size as usize), "f16");
         let [half, float, int] = ["f16", "f32", "i32"].map(|scalar| match size {
             None => scalar.to_owned(),
             Some(size) => format!("vec{}<{scalar}>", size as u8),
         });
         format!(
-            "\nstruct {name}_result {{ fract: {half}, exp: {int} }} fn {name}(value: {half}) -> {name}_result {{ \
-             let parts = frexp({float}(value)); return {name}_result({half}(parts.fract), parts.exp); }}"
+            "\nstruct {result} {{ fract: {half}, exp: {int} }} fn {name}(value: {half}) -> {result} {{ \
+             let parts = frexp({float}(value)); return {result}({half}(parts.fract), parts.exp); }}"
         )
     };
     sizes.into_iter().map(define).collect()
@@ -72,8 +74,8 @@ fn functions() -> String {
 /// The text up to the statement with a call, which is replaced by a declaration of the call's argument; other functions are
 /// empty. `None` if the text has another form.
 fn probe(code: &str, tokens: &[Token<'_>], call: usize, edits: &[Edit]) -> Option<String> {
-    let [argument] = &arguments(tokens, call + 2)[..] else { return None };
-    let argument = tokens[call + 2].range.start..tokens[argument.end].range.start;
+    let close = List::at(tokens, call + 1)?.close;
+    let argument = tokens[call + 2].range.start..tokens[close].range.start;
     let body = bodies(code).into_iter().find(|body| body.contains(&argument.start))?;
     let open = open_brackets(&tokens[..call]);
     let head = open.iter().copied().find(|at| text(tokens, at.wrapping_sub(1)) == "for");

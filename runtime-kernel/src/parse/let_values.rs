@@ -1,6 +1,6 @@
-//! Keeps naga's validator from judging the values of `let` as constants (gfx-rs/wgpu 4385 and 9274 are about the constants
-//! themselves): `let i = 3u; x[i]`, `let z = 0; 7 / z` and `let s = 33u; 1u << s` are computed when the kernel runs, where
-//! each of them has a meaning.
+//! Keeps naga's validator from judging values that are not constants as if they were (gfx-rs/wgpu 4385 and 9274 are about the constants
+//! themselves): those of `let`, and vectors of which only a part is constant. `let i = 3u; x[i]`, `let z = 0; 7 / z`,
+//! `let s = 33u; 1u << s` and `v / vec2(0, x)` are computed when the kernel runs, where each of them has a meaning.
 
 use naga::{BinaryOperator as Op, Expression, Function, Module, ScalarKind, TypeInner};
 
@@ -9,7 +9,7 @@ use crate::ir::blocks::functions_mut;
 use crate::ir::operands::operands;
 use crate::ir::rebuild::{Change, Rebuild};
 
-/// Hides the indices, divisors and shift amounts that are constants in a `let`; `false` if there are none. For modules that
+/// Hides the indices, divisors and shift amounts that naga takes for constants; `false` if there are none. For modules that
 /// the validator has refused: what is hidden cannot be proven in range either.
 pub(super) fn hide(module: &mut Module) -> bool {
     let kinds = Kinds::of(module);
@@ -51,25 +51,23 @@ struct Hidden {
 
 impl Hidden {
     fn of(function: &Function, kinds: &Kinds) -> Self {
-        // By expression: whether it is the value of a `let`, or made of one, and its type if it is constant.
+        // By expression: whether WGSL has it computed at run time, and its type if naga looks into it.
         let mut known: Vec<(bool, Option<ScalarKind>)> = Vec::with_capacity(function.expressions.len());
         let mut hidden = Vec::with_capacity(function.expressions.len());
         for (value, expression) in function.expressions.iter() {
             let operand = hidden_operand(expression).map(|operand| known[operand.index()]);
-            hidden.push(operand.and_then(|(is_let, kind)| kind.filter(|_| is_let)));
-            let of_let = operands(expression).any(|part| known[part.index()].0);
-            let parts = || operands(expression).map(|part| known[part.index()].1);
+            hidden.push(operand.and_then(|(runs, kind)| kind.filter(|_| runs)));
             let kind = match expression {
                 Expression::Literal(literal) => literal_kind(*literal),
-                Expression::ZeroValue(ty) => kinds.types[ty.index()],
+                Expression::ZeroValue(ty) | Expression::Compose { ty, .. } => kinds.types[ty.index()],
                 Expression::Constant(constant) => kinds.constants[constant.index()],
-                Expression::Compose { ty, .. } if parts().all(|part| part.is_some()) => {
-                    kinds.types[ty.index()]
-                }
                 Expression::Splat { value, .. } => known[value.index()].1,
                 _ => None,
             };
-            known.push((of_let || function.named_expressions.contains_key(&value), kind));
+            let is_composed = matches!(expression, Expression::Compose { .. });
+            let mut parts = operands(expression).map(|part| known[part.index()]);
+            let runs = parts.any(|(runs, kind)| runs || (is_composed && kind.is_none()));
+            known.push((runs || function.named_expressions.contains_key(&value), kind));
         }
         Self { kinds: hidden }
     }

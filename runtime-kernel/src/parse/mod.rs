@@ -17,6 +17,7 @@ pub(crate) mod half_frexp;
 mod late_operands;
 mod let_values;
 pub(crate) mod limits;
+mod lists;
 mod merged_types;
 pub(crate) mod negations;
 pub(crate) mod nested_alignments;

@@ -9,6 +9,7 @@ use runtime_core::Result;
 
 use super::constants::integer;
 use super::diagnostics::{failed, location};
+use super::lists::{self, List};
 use super::text_edits::{Edit, applied};
 use super::tokens::{Token, text, tokens};
 
@@ -109,49 +110,20 @@ fn members<'a>(tokens: &[Token<'a>], mut at: usize) -> Vec<Member<'a>> {
         while text(tokens, at) == "@" {
             let is_align = text(tokens, at + 1) == "align";
             at += 2;
-            if text(tokens, at) == "(" {
-                let end = end_of(tokens, at + 1);
+            if let Some(list) = List::at(tokens, at) {
                 if is_align {
-                    let comma = usize::from(text(tokens, end - 1) == ",");
-                    align = Some(at + 1..end - comma).filter(|argument| !argument.is_empty());
+                    align = list.elements.into_iter().next();
                 }
-                at = end + 1;
+                at = list.close + 1;
             }
         }
         if text(tokens, at + 1) != ":" {
             return found;
         }
         found.push(Member::new(tokens, Some(place), align, at + 2));
-        at += 2;
-        while at < tokens.len() && !matches!(text(tokens, at), "," | "}") {
-            at = match text(tokens, at) {
-                "(" | "[" => end_of(tokens, at + 1),
-                "<" if text(tokens, at + 1) != "<" && text(tokens, at - 1) != "<" => end_of(tokens, at + 1),
-                _ => at,
-            } + 1;
-        }
+        at = lists::end_of_type(tokens, at + 2);
         at += usize::from(text(tokens, at) == ",");
     }
-}
-
-/// The bracket that closes the one before `at`.
-fn end_of(tokens: &[Token<'_>], mut at: usize) -> usize {
-    let mut open = vec![text(tokens, at - 1)];
-    while at < tokens.len() {
-        match (text(tokens, at), open.last().copied()) {
-            (bracket @ ("(" | "["), _) => open.push(bracket),
-            // Outside of parentheses, `>` is no comparison.
-            ("<", Some("<")) if text(tokens, at + 1) != "<" && text(tokens, at - 1) != "<" => open.push("<"),
-            (")", Some("(")) | ("]", Some("[")) | (">", Some("<")) => drop(open.pop()),
-            ("{" | "}" | ";", _) => return at,
-            _ => {}
-        }
-        if open.is_empty() {
-            return at;
-        }
-        at += 1;
-    }
-    at
 }
 
 /// How a type is aligned.

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::text_edits::{Edit, applied, arguments};
+use super::lists::List;
+use super::text_edits::{Edit, applied};
 use super::tokens::tokens;
 
 /// Operations whose second argument is an index, of either type of integers.
@@ -28,7 +29,8 @@ pub(crate) fn with_known_calls(code: &str) -> Cow<'_, str> {
             ));
         } else if is_call
             && (INDEXED.contains(&name.text) || SHIFTED.contains(&name.text))
-            && let [_, index] = &arguments(&tokens, at + 2)[..]
+            && let Some(list) = List::at(&tokens, at + 1)
+            && let [_, index] = &list.elements[..]
         {
             let (from, to) = (tokens[index.start].range.start, tokens[index.end].range.start);
             let (before, after) = match INDEXED.contains(&name.text) {
@@ -56,6 +58,10 @@ mod tests {
             (
                 " subgroupBroadcast(subgroupShuffleXor(x, 1), 2,)",
                 " subgroupBroadcast(subgroupShuffleXor(x, ((1) | 0u)), u32((2) << 0u),)",
+            ),
+            (
+                " subgroupShuffle(array<u32, 2>(a, b)[c], 1)",
+                " subgroupShuffle(array<u32, 2>(a, b)[c], u32((1) << 0u))",
             ),
             (" subgroupAdd(x)", " subgroupAdd(x)"),
             ("fn subgroupShuffle(x: u32, i: u32) {}", "fn subgroupShuffle(x: u32, i: u32) {}"),

@@ -418,3 +418,41 @@ fn a_long_function_may_be_short_enough_once_its_constants_are_evaluated() {
     let error = refused(&long("vec4u(r[1], 2u, 3u, 4u)"));
     assert!(error.contains("words and symbols, more than 150000"), "{error}");
 }
+
+#[test]
+fn variables_may_have_what_frexp_and_modf_return() {
+    for (declarations, body) in [
+        ("override O = 1.5; var<private> v = modf(O);", "y[0] = v.fract; v = modf(y[1]);"),
+        (
+            "override O = 1.5; var<private> v = array(modf(O), modf(2.5));",
+            "v[1] = modf(y[0]); y[1] = v[1].whole;",
+        ),
+        ("var<private> v = frexp(vec3(1.5));", "v = frexp(vec3(y[0])); y[1] = v.fract.z + f32(v.exp.y);"),
+        (
+            "enable f16; const s = frexp(vec3(1.5h));",
+            "var t = s; t = frexp(vec3h(1)); let e: vec3i = t.exp; y[0] = f32(e.x);",
+        ),
+    ] {
+        let y = "@group(0) @binding(0) var<storage, read_write> y: array<f32>;";
+        let program = parse(&kernel(&format!("{declarations} {y}"), body)).expect(declarations);
+        program.c(Dialect::Host, Checks::Bounded).expect(declarations);
+        program.spirv(Checks::Bounded).expect(declarations);
+    }
+}
+
+#[test]
+fn a_constant_fma_is_a_product_and_a_sum() {
+    let y = "@group(0) @binding(0) var<storage, read_write> y: array<f32>;";
+    for body in ["const a = fma(1e308, 2.0, -1e308);", "y[0] = fma(vec2(3e38f), vec2(2f), vec2(-3e38f)).x;"] {
+        let error = refused(&kernel(y, body));
+        assert!(
+            error.contains("k.wgsl:2: `fma(") && error.contains("the product is out of range"),
+            "{error}"
+        );
+    }
+    let error = refused(&kernel(y, "y[0] = determinant(mat2x2f(3e30, 3e30, 3e30, 3e30));"));
+    assert!(error.contains("k.wgsl:2: `determinant`") && error.contains("this has no value"), "{error}");
+    for call in ["fma(3e38f, 2.0, y[1])", "fma(3e38f, 1.0, 1e30)"] {
+        parse(&kernel(y, &format!("let fma_ = 1.0; y[0] = {call} + fma_;"))).expect(call);
+    }
+}

@@ -13,7 +13,7 @@ use crate::shrink::smaller;
 use crate::worker::encode;
 
 /// Verdicts that are not findings: the device (empty for all), the text of the verdict, and the reason.
-const KNOWN: [(&str, &str, &str); 9] = [
+const KNOWN: [(&str, &str, &str); 7] = [
     // Not provably uniform by WGSL's rules; the generator's rules are simpler than a compiler's.
     ("", "rejected a barrier must be reached", "a barrier in possibly divergent control flow"),
     // naga rejects a constant index out of range. Values of `let`s, and unrolling, make some constant; the lowering does
@@ -21,9 +21,6 @@ const KNOWN: [(&str, &str, &str); 9] = [
     ("transforms", "rejected Accessing index", "a constant index out of range"),
     ("transforms", "rejected via a negative index", "a constant index out of range"),
     ("transforms", "rejected Accessing with index", "a constant index of 64 bits"),
-    // Open defects: naga takes a vector with one constant part for a constant, and refuses an index that it can fold.
-    ("", "rejected division by zero", "a divisor of which a part is constant"),
-    ("", "rejected is out of bounds of", "an index that naga folds"),
     ("host", "rejected unsupported masking for", "GCC emits code that its own assembler rejects"),
     ("oclgrind", "failed CL_INVALID_KERNEL_NAME", "Oclgrind lists the kernel, but does not find it"),
     // Defects of LLVM in intel-opencl-rt 2026.2, one of them in `LiveVariables`; no kernel has run at that point.

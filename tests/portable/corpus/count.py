@@ -44,7 +44,7 @@ def count(compiled, run, is_unchanged):
         yield "agree everywhere"
     elif "undetermined: " in run:
         yield "undetermined"
-    elif "ran on one device only" in run:
+    elif "ran on one device only" in run or "unfinished: " in run:
         return
     elif "lacks: " in run:
         yield "agree on two devices"

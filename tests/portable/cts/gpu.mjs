@@ -16,17 +16,28 @@ function outside(what) {
 
 // ------------------------------------------------------------------------------------------------------------ the server
 
+/** A driver has crashed: this case fails, and the next ones need a new process. */
+function serverEnded() {
+  console.error('the server ended');
+  process.exit(1);
+}
+
 function readExactly(bytes) {
   for (let at = 0; at < bytes.length; ) {
     const count = fs.readSync(0, bytes, at, bytes.length - at, null);
-    if (count === 0) throw new Error('the server ended');
+    if (count === 0) serverEnded();
     at += count;
   }
   return bytes;
 }
 
 function writeAll(bytes) {
-  for (let at = 0; at < bytes.length; ) at += fs.writeSync(1, bytes, at, bytes.length - at);
+  try {
+    for (let at = 0; at < bytes.length; ) at += fs.writeSync(1, bytes, at, bytes.length - at);
+  } catch (error) {
+    if (error.code !== 'EPIPE') throw error;
+    serverEnded();
+  }
 }
 
 /** Sends a request; a frame is the sizes of its two parts, then JSON, then bytes. */

@@ -92,6 +92,24 @@ struct AliasS { r: array<f32, 2>, t: AliasTwo }
     let_shift_y[3] = v.y;
 }
 
+//# partly_constant: a vector of which only a part is constant is none
+//= write i32: 0 4 0*5 -> 9 7 2 0 3 14 28
+@group(0) @binding(0) var<storage, read_write> partly_constant_y: array<i32>;
+@compute @workgroup_size(1) fn partly_constant() {
+    let x = partly_constant_y[1];
+    let q = vec2(7, 8) / vec2(0, x);
+    partly_constant_y[1] = q.x;
+    partly_constant_y[2] = q.y;
+    var r = vec3(7, 8, 15);
+    r %= vec3(vec2(0, x), x * 3);
+    partly_constant_y[3] = r.x;
+    partly_constant_y[4] = r.z;
+    let s = vec2(7, 7) << vec2(33u, u32(x) / 2);
+    partly_constant_y[5] = s.x;
+    partly_constant_y[6] = s.y;
+    partly_constant_y[0] = 9;
+}
+
 //# let_index: an index that is a let may be out of range
 //= read u32: 1 2 3
 //= write u32: 0*4 -> 0|1|2|3 0|1|2|3 2 0|7|8
@@ -223,7 +241,7 @@ fn constant_agreement_near(a: f32, b: f32) -> u32 { return u32(abs(a - b) <= 1e-
 }
 
 //# constant_shift: abstract numbers may be shifted by any amount, and keep their sign
-//= write i32: 0*3 -> -1 -1 0
+//= write i32: 0*6 -> -1 -1 0 0 0 -2
 @group(0) @binding(0) var<storage, read_write> constant_shift_y: array<i32>;
 const CONSTANT_SHIFT = 64u;
 @compute @workgroup_size(1) fn constant_shift() {
@@ -231,6 +249,10 @@ const CONSTANT_SHIFT = 64u;
     const v = vec2(-1, 1) >> vec2(CONSTANT_SHIFT);
     constant_shift_y[1] = v.x;
     constant_shift_y[2] = v.y;
+    const zero = 0 << 64u;
+    constant_shift_y[3] = zero;
+    constant_shift_y[4] = (vec2(0, 0) << vec2(CONSTANT_SHIFT, 300)).y;
+    constant_shift_y[5] = (-1 << 63) >> 62;
 }
 
 //# constant_composites: such constants in arrays and structures
@@ -263,4 +285,22 @@ enable f16;
     let bits = bitcast<vec2<u32>>(vec4<f16>(x, 1h, 0h, 0h));
     constant_halves_y[3] = f16(bits.x >> 24u);
     constant_halves_y[4] = f16(frexp(4 * x).exp);
+}
+
+//# constant_tables: all of a table that a loop copies (GCC 12 lost zeros and ones at the end with AVX-512)
+//= write u32: 0*96 -> 5*28 0*4 4294967280*28 4294967295*4 2147483648*28 4294967295*4
+@group(0) @binding(0) var<storage, read_write> constant_tables_y: array<u32, 96>;
+const CONSTANT_TABLE_A = array(5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 5u, 0u, 0u, 0u, 0u);
+const CONSTANT_TABLE_B = array(~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~15u, ~0u, ~0u, ~0u, ~0u);
+const CONSTANT_TABLE_C = array(0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, 0x80000000u, ~0u, ~0u, ~0u, ~0u);
+@compute @workgroup_size(1) fn constant_tables() {
+    for (var i = 0u; i < 32u; i++) {
+        constant_tables_y[i] = CONSTANT_TABLE_A[i];
+    }
+    for (var i = 0u; i < 32u; i++) {
+        constant_tables_y[i + 32u] = CONSTANT_TABLE_B[i];
+    }
+    for (var i = 0u; i < 32u; i++) {
+        constant_tables_y[i + 64u] = CONSTANT_TABLE_C[i];
+    }
 }

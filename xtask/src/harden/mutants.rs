@@ -70,8 +70,15 @@ const LOWERING: &[Run] = &[
     ("runtime-portable-tests", &["--test=trials", "--", "reports::"]),
     ("runtime-portable-tests", &["--test=trials", "--", "properties::"]),
 ];
+/// The unit tests of what reads and edits texts; then those of the lowering, and kernels on the devices of this machine.
+const TEXTS: &[Run] = &[
+    ("runtime-kernel", &["--lib", "--", "parse::"]),
+    ("runtime-kernel", &["--lib", "--test=integration"]),
+    ("runtime-portable-tests", &["--test=trials", "--", "semantics::vulkan:0::"]),
+    ("runtime-portable-tests", &["--test=trials", "--", "rejected::"]),
+];
 
-const MODULES: [Module; 9] = [
+const MODULES: [Module; 11] = [
     Module {
         name: "hazards",
         package: "runtime-core",
@@ -129,6 +136,25 @@ const MODULES: [Module; 9] = [
         package: "runtime-kernel",
         files: &["runtime-kernel/src/print/c/host/verify/**"],
         runs: &[("runtime-kernel", &["--lib", "--test=integration"])],
+    },
+    Module {
+        name: "constants",
+        package: "runtime-kernel",
+        files: &["runtime-kernel/src/parse/constants/**"],
+        runs: TEXTS,
+    },
+    Module {
+        name: "texts",
+        package: "runtime-kernel",
+        files: &[
+            "runtime-kernel/src/parse/let_values.rs",
+            "runtime-kernel/src/parse/merged_types.rs",
+            "runtime-kernel/src/parse/negations.rs",
+            "runtime-kernel/src/parse/nested_alignments.rs",
+            "runtime-kernel/src/parse/pointer_aliases.rs",
+            "runtime-kernel/src/parse/rules/**",
+        ],
+        runs: TEXTS,
     },
 ];
 

@@ -2,7 +2,7 @@
 
 use half::f16;
 
-use super::value::{Kind, Number, Value, wrapped};
+use super::value::{Kind, Number, Value, rounded, wrapped};
 
 /// The bits of a number.
 fn bits_of(number: Number, kind: Kind) -> Option<u64> {
@@ -153,7 +153,7 @@ fn pack(name: &str, value: &Value) -> Option<Value> {
         let scaled =
             |least: f32, most: f32| (0.5 + most * (part.float() as f32).clamp(least, 1.0)).floor() as i32;
         Some(match name {
-            "pack2x16float" => f16::from_f64(part.float()).to_bits().into(),
+            "pack2x16float" => f16::from_f64(rounded(part.float(), Kind::F16)?).to_bits().into(),
             "pack4x8snorm" => scaled(-1.0, 127.0) as u32,
             "pack2x16snorm" => scaled(-1.0, 32767.0) as u32,
             "pack4x8unorm" => scaled(0.0, 255.0) as u32,
@@ -169,10 +169,6 @@ fn pack(name: &str, value: &Value) -> Option<Value> {
     let mut bits = 0;
     for (at, part) in (0..).zip(&value.parts) {
         bits |= (packed(part)? & mask(width)) << (at * width);
-        // Also what would be rounded to the largest half.
-        if name == "pack2x16float" && part.float().abs() > f16::MAX.to_f64() {
-            return None;
-        }
     }
     Value::scalar(Kind::U32, Number::Int(bits.into()))
 }

@@ -1,22 +1,21 @@
 //! Built-in functions of numbers on constants.
 
-use std::rc::Rc;
-
 use super::bits;
-use super::constant::{Composite, Constant};
+use super::constant::{Constant, Origin};
 use super::literals::scaled;
 use super::operators::{binary, unary};
 use super::value::{Kind, Number, Value, rounded, wrapped};
 
 /// The functions that naga 30 does not evaluate (gfx-rs/wgpu 7700 is about one of them), or wrongly: `atanh` of numbers
-/// near 1, and `distance` of abstract ones.
-pub(super) const MISSING: [&str; 32] = [
+/// near 1, `distance` of abstract ones, and `fma` whose product is out of range.
+pub(super) const MISSING: [&str; 33] = [
     "atanh",
     "bitcast",
     "determinant",
     "distance",
     "extractBits",
     "faceForward",
+    "fma",
     "frexp",
     "insertBits",
     "ldexp",
@@ -48,7 +47,8 @@ pub(super) const MISSING: [&str; 32] = [
 /// The value of a call; `None` if it is not known, or an error.
 pub(super) fn call<'a>(name: &str, arguments: &[Value]) -> Option<Constant<'a>> {
     match (name, arguments) {
-        ("frexp" | "modf", [value]) => split(name, &float(value)?),
+        ("frexp", [value]) => split("frexp", &float(value)?),
+        ("modf", [value]) => split("modf", &float(value)?),
         _ => value(name, arguments).map(Constant::Value),
     }
 }
@@ -136,7 +136,7 @@ fn floats(name: &str, arguments: &[Value]) -> Option<Value> {
     let product = |a: &Value, b: &Value| binary("*", a, b);
     let number = |kind, value| Value::scalar(kind, Number::Float(value));
     match (name, arguments) {
-        ("mix", [from, to, by]) if from.shape == to.shape && from.shape.0 == 1 => {
+        ("mix", [from, to, by]) if from.shape == to.shape && (by.is_scalar() || by.shape == from.shape) => {
             let by = spread(by, from)?;
             let rest = binary("-", &number(by.kind, 1.0)?, &by)?;
             binary("+", &product(from, &rest)?, &product(to, &by)?)
@@ -145,6 +145,12 @@ fn floats(name: &str, arguments: &[Value]) -> Option<Value> {
             let [low, high, value] = [0, 1, 2].map(|at: usize| numbers[at].float());
             let t = ((value - low) / (high - low)).clamp(0.0, 1.0);
             (low != high).then_some(Number::Float(t * t * (3.0 - 2.0 * t)))
+        }),
+        // The product is an operation of its own.
+        ("fma", [a, b, _]) if a.shape == b.shape && product(a, b).is_none() => None,
+        ("fma", [_, _, _]) if kind == Kind::F32 => each(arguments, |numbers| {
+            let [a, b, c] = [0, 1, 2].map(|at: usize| numbers[at].float() as f32);
+            Some(Number::Float(a.mul_add(b, c).into()))
         }),
         ("dot", [a, b]) => dot(a, b),
         ("length", [value]) => length(value),
@@ -209,14 +215,23 @@ fn refract(incident: &Value, normal: &Value, ratio: &Value) -> Option<Value> {
     binary("-", &binary("*", ratio, incident)?, &binary("*", &factor, normal)?)
 }
 
+/// From here on, the area functions of the standard library overflow, and are logarithms.
+const LARGE: f64 = 1e150;
+
+fn log_of_twice(x: f64) -> f64 {
+    x.ln() + std::f64::consts::LN_2
+}
+
 /// Functions that are applied to each component. Those of 32 bits are as exact as the ones that run.
 fn of_numbers(name: &str, numbers: &[f64]) -> Option<f64> {
     let up_to_one = |value: f64| (value.abs() <= 1.0).then_some(value);
     Some(match (name, numbers) {
         ("abs", [x]) => x.abs(),
         ("acos", [x]) => up_to_one(*x)?.acos(),
+        ("acosh", [x]) if *x >= LARGE => log_of_twice(*x),
         ("acosh", [x]) if *x >= 1.0 => x.acosh(),
         ("asin", [x]) => up_to_one(*x)?.asin(),
+        ("asinh", [x]) if x.abs() >= LARGE => log_of_twice(x.abs()).copysign(*x),
         ("asinh", [x]) => x.asinh(),
         ("atan", [x]) => x.atan(),
         ("atan2", [y, x]) => y.atan2(*x),
@@ -274,7 +289,7 @@ fn select(reject: &Value, accept: &Value, condition: &Value) -> Option<Value> {
 }
 
 /// `frexp` and `modf`, which return structures.
-fn split<'a>(name: &str, value: &Value) -> Option<Constant<'a>> {
+fn split<'a>(name: &'static str, value: &Value) -> Option<Constant<'a>> {
     let is_frexp = name == "frexp";
     let pairs = value.floats().into_iter().map(|x| match is_frexp {
         true => mantissa(x),
@@ -284,20 +299,16 @@ fn split<'a>(name: &str, value: &Value) -> Option<Constant<'a>> {
     let kind = match (is_frexp, value.kind) {
         (false, kind) => kind,
         (true, Kind::AbstractFloat) => Kind::AbstractInt,
+        // As naga's `frexp`, which WGSL does not have for this type.
+        (true, Kind::F64) => Kind::I64,
         (true, _) => Kind::I32,
     };
     let second = second.into_iter().map(|x| if is_frexp { Number::Int(x as i128) } else { Number::Float(x) });
     let first = Value::new(value.kind, value.shape, first.into_iter().map(Number::Float))?;
     let second = Value::new(kind, value.shape, second)?;
-    // naga's `frexp` of `f16` has another type.
-    let concrete = value.concrete().filter(|value| !is_frexp || value.kind != Kind::F16);
-    let composite = Composite {
-        names: vec!["fract", if is_frexp { "exp" } else { "whole" }],
-        elements: [first, second].map(Constant::Value).to_vec(),
-        call: concrete.map(|value| format!("{name}({})", value.text())),
-        is_missing: true,
-    };
-    (value.shape.0 == 1).then(|| Constant::Composite(Rc::new(composite)))
+    let names = vec!["fract", if is_frexp { "exp" } else { "whole" }];
+    let elements = [first, second].map(Constant::Value).to_vec();
+    (value.shape.0 == 1).then(|| Constant::composite(Origin::BuiltIn(name), names, elements))
 }
 
 /// A number as a mantissa from 0.5 up to 1, and a power of two.
@@ -337,19 +348,23 @@ fn transpose(matrix: &Value) -> Option<Value> {
 
 fn determinant(matrix: &Value) -> Option<Value> {
     let (columns, rows) = matrix.shape;
-    let is_square = columns == rows && columns > 1;
-    is_square.then(|| Value::scalar(matrix.kind, Number::Float(minor(&matrix.floats(), rows))))?
+    if columns != rows || columns == 1 {
+        return None;
+    }
+    Value::scalar(matrix.kind, Number::Float(minor(&matrix.floats(), rows, matrix.kind)?))
 }
 
-/// The determinant of a matrix by its first column.
-fn minor(entries: &[f64], size: usize) -> f64 {
+/// The determinant of a matrix by its first column; each step must fit into the type.
+fn minor(entries: &[f64], size: usize, kind: Kind) -> Option<f64> {
     if size == 1 {
-        return entries[0];
+        return Some(entries[0]);
     }
     let without = |row: usize| -> Vec<f64> {
         let rest = entries[size..].iter().enumerate();
         rest.filter(|(at, _)| at % size != row).map(|(_, entry)| *entry).collect()
     };
-    let sign = |row: usize| if row.is_multiple_of(2) { 1.0 } else { -1.0 };
-    (0..size).map(|row| sign(row) * entries[row] * minor(&without(row), size - 1)).sum()
+    (0..size).try_fold(0.0, |sum, row| {
+        let term = rounded(entries[row] * minor(&without(row), size - 1, kind)?, kind)?;
+        rounded(if row.is_multiple_of(2) { sum + term } else { sum - term }, kind)
+    })
 }

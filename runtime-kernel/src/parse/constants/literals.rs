@@ -11,15 +11,17 @@ pub(super) fn value(text: &str) -> Option<Value> {
         Some(hex) if hex.contains(['.', 'p', 'P']) => hex_float(hex),
         Some(hex) => {
             let (digits, kind) = with_suffix(hex, |letter| letter.is_ascii_hexdigit())?;
-            Value::scalar(
-                kind.unwrap_or(Kind::AbstractInt),
-                Number::Int(i128::from_str_radix(digits, 16).ok()?),
-            )
+            let kind = kind.unwrap_or(Kind::AbstractInt);
+            let number = Number::Int(i128::from_str_radix(digits, 16).ok()?);
+            if kind.is_integer() { Value::scalar(kind, number) } else { None }
         }
         None => {
             let is_digit = |letter: char| letter.is_ascii_digit() || ".eE+-".contains(letter);
             let (digits, kind) = with_suffix(text, is_digit)?;
             let is_float = digits.contains(['.', 'e', 'E']);
+            if !is_float && digits.len() > 1 && digits.starts_with('0') {
+                return None;
+            }
             match kind.unwrap_or(if is_float { Kind::AbstractFloat } else { Kind::AbstractInt }) {
                 // Parsed as the type: a number that is rounded twice may be another.
                 Kind::F32 => Value::scalar(Kind::F32, Number::Float(digits.parse::<f32>().ok()?.into())),

@@ -10,6 +10,7 @@ mod functions;
 mod literals;
 mod operators;
 mod syntax;
+mod text;
 mod types;
 mod value;
 
@@ -26,8 +27,10 @@ use self::evaluate::Scopes;
 use self::functions::MISSING;
 pub(super) use self::literals::{abstract_integer, integer};
 use self::syntax::{Expr, ExprKind};
+pub(super) use self::text::result_name;
 use self::value::Kind;
 pub(super) use self::value::Value;
+use super::lists::{Symbol, end_of_type};
 use super::text_edits::{Edit, applied};
 use super::tokens::{Token, declared_name, text, tokens};
 
@@ -105,10 +108,20 @@ fn amount(text: &str) -> Vec<&str> {
 /// same.
 pub(crate) fn evaluated(code: &str) -> Option<String> {
     let tokens: Vec<_> = tokens(code).collect();
-    let has_doubles = code.contains("lf") || code.contains("f64");
-    let mut scan = Scan { scopes: Scopes::of(&tokens), tokens: &tokens, has_doubles, edits: Vec::new() };
+    let mut scan = Scan::of(&tokens, code);
     scan.all();
-    (!scan.edits.is_empty()).then(|| applied(code, scan.edits))
+    let definitions = scan.scopes.definitions.take();
+    let new = definitions.into_iter().map(|definition| format!("\n{definition}"));
+    let new: String = new.filter(|definition| !code.contains(definition)).collect();
+    (!scan.edits.is_empty()).then(|| applied(code, scan.edits) + &new)
+}
+
+/// The constant calls of `fma` that have no value, although naga has found one.
+pub(super) fn valueless_products(code: &str) -> Vec<Range<usize>> {
+    let tokens: Vec<_> = tokens(code).collect();
+    let mut scan = Scan::of(&tokens, code);
+    scan.all();
+    scan.valueless
 }
 
 /// The module of a text, or of the text with its constants evaluated, if naga reads one of them; and this text.
@@ -138,67 +151,65 @@ struct Scan<'a> {
     /// Whether there may be `f64`, which naga evaluates no function of.
     has_doubles: bool,
     edits: Vec<Edit>,
+    /// The calls of `fma` whose arguments are constants, but not they.
+    valueless: Vec<Range<usize>>,
 }
 
 impl<'a> Scan<'a> {
+    fn of(tokens: &'a [Token<'a>], code: &str) -> Self {
+        let has_doubles = code.contains("lf") || code.contains("f64");
+        let scopes = Scopes::of(tokens);
+        Self { tokens, scopes, has_doubles, edits: Vec::new(), valueless: Vec::new() }
+    }
+
     fn all(&mut self) {
         let (tokens, mut at) = (self.tokens, 0);
         let text = |at: usize| text(tokens, at);
         while at < tokens.len() {
-            match text(at) {
+            let symbol = Symbol::of(tokens, at);
+            let is_template = self.scopes.templates[at] > 0;
+            let length = if is_template { 1 } else { symbol.length };
+            match text(at + length - 1) {
                 "{" => self.scopes.open(),
                 "}" => self.scopes.close(),
-                "fn" => self.scopes.hide_arguments(at),
+                "fn" => self.scopes.begin_function(at),
                 "for" => self.scopes.begin_header(),
                 "let" | "var" | "const" if self.scopes.is_inside() => {
                     at = self.declaration(at);
                     continue;
                 }
+                "=" if symbol.operation.is_some() => {}
+                ";" if !self.scopes.is_header => {}
                 "=" | "(" | "[" | "," | "return" | "if" | "while" | "switch" | "case" | "const_assert"
                 | ";" => {
-                    let is_comparison = text(at) == "=" && self.ends_comparison(at);
-                    let is_statement = text(at) == ";" && !self.scopes.is_header;
-                    if !is_comparison
-                        && !is_statement
-                        && let Some(end) = self.expression(at + 1)
-                    {
+                    if let Some(end) = self.expression(at + length) {
                         at = end;
                         continue;
                     }
                 }
                 _ => {}
             }
-            at += 1;
+            at += length;
         }
-    }
-
-    /// Whether a `=` ends the sign of a comparison, after which is only its right side.
-    fn ends_comparison(&self, at: usize) -> bool {
-        let before = at.checked_sub(1).map(|before| &self.tokens[before]);
-        let joined = before.filter(|before| before.range.end == self.tokens[at].range.start);
-        joined.is_some_and(|before| match before.text {
-            "=" | "!" => true,
-            // Not a shift and its assignment.
-            "<" | ">" => at < 2 || self.tokens[at - 2].text != before.text,
-            _ => false,
-        })
     }
 
     /// Edits a declaration in a function, and makes its name known. Returns the end.
     fn declaration(&mut self, at: usize) -> usize {
-        let word = text(self.tokens, at);
-        let name = text(self.tokens, declared_name(self.tokens, at));
-        let rest = self.tokens[at..].iter().position(|token| matches!(token.text, "=" | ";"));
-        let start = at + rest.unwrap_or(1);
+        let (word, name) = (text(self.tokens, at), declared_name(self.tokens, at));
+        let mut start = name + 1;
+        if text(self.tokens, start) == ":" {
+            start = end_of_type(self.tokens, start + 1);
+            self.parameters(name..start).for_each(|at| _ = self.expression(at));
+        }
         let end = if text(self.tokens, start) == "=" { self.expression(start + 1) } else { None };
         let value = if word == "const" { self.scopes.declared(at) } else { None };
-        self.scopes.declare(name, value);
-        end.unwrap_or(start + 1)
+        self.scopes.declare(text(self.tokens, name), value);
+        end.unwrap_or(start)
     }
 
     /// Edits the expression at a place, and returns its end; `None` if there is none.
     fn expression(&mut self, start: usize) -> Option<usize> {
-        let expression = Expr::at(self.tokens, start)?;
+        let expression = self.scopes.expression(start)?;
         let end = expression.range.end;
         self.edit(&expression);
         Some(end)
@@ -210,16 +221,21 @@ impl<'a> Scan<'a> {
             return;
         }
         let value = self.scopes.value(expression);
-        // naga has no such constant, and does not need it: each use of a member is replaced by its value.
+        if let (None, ExprKind::Call("fma", _, arguments)) = (&value, &expression.kind)
+            && arguments.iter().all(|argument| self.scopes.value(argument).is_some())
+        {
+            self.valueless.push(self.place(expression));
+        }
+        // What is beyond all types has no text, and needs none: each use of a member is replaced by its value.
         let is_left_out =
-            value.as_ref().is_some_and(Constant::is_missing) && self.is_constant(&expression.range);
-        let text = if is_left_out { Some("0".to_owned()) } else { value.and_then(|value| value.text()) };
-        match text {
+            value.as_ref().is_some_and(Constant::is_built_in) && self.is_constant(&expression.range);
+        let text = value.and_then(|value| self.scopes.text(&value));
+        match text.or_else(|| is_left_out.then(|| "0".to_owned())) {
             // Without a blank, the word before `(` would go on.
             Some(text) if self.tokens[expression.range.start].text == "(" && !text.starts_with('(') => {
-                self.replace(expression, format!("({text})"));
+                self.edits.push((self.place(expression), format!("({text})")));
             }
-            Some(text) => self.replace(expression, text),
+            Some(text) => self.edits.push((self.place(expression), text)),
             None => {
                 self.types(expression).for_each(|at| _ = self.expression(at));
                 expression.parts().iter().for_each(|part| self.edit(part));
@@ -235,31 +251,33 @@ impl<'a> Scan<'a> {
         {
             range = types.clone();
         }
+        self.parameters(range)
+    }
+
+    /// The places behind commas.
+    fn parameters(&self, range: Range<usize>) -> impl Iterator<Item = usize> + use<'a> {
+        let tokens = self.tokens;
         range.filter(|at| text(tokens, *at) == ",").map(|at| at + 1)
     }
 
-    /// Whether an expression is all of the value of a constant.
+    /// Whether an expression is all of the value of a constant without a type.
     fn is_constant(&self, expression: &Range<usize>) -> bool {
-        let before = &self.tokens[..expression.start];
-        let start = before.iter().rposition(|token| matches!(token.text, ";" | "{" | "}"));
-        text(self.tokens, start.map_or(0, |at| at + 1)) == "const"
-            && before.last().is_some_and(|token| token.text == "=")
-            && text(self.tokens, expression.end) == ";"
+        let before = |distance: usize| expression.start.checked_sub(distance).map(|at| text(self.tokens, at));
+        before(1) == Some("=") && before(3) == Some("const") && text(self.tokens, expression.end) == ";"
     }
 
-    fn replace(&mut self, expression: &Expr<'_>, text: String) {
+    fn place(&self, expression: &Expr<'_>) -> Range<usize> {
         let [first, last] =
             [expression.range.start, expression.range.end - 1].map(|at| &self.tokens[at].range);
-        self.edits.push((first.start..last.end, text));
+        first.start..last.end
     }
-
     /// Whether naga does not evaluate an expression.
     fn is_missing(&self, expression: &Expr<'a>) -> bool {
         match &expression.kind {
             ExprKind::Call(name, ..) if MISSING.contains(name) => true,
             ExprKind::Call(..) if self.has_doubles && self.is_double(expression) => true,
             ExprKind::Binary("&&" | "||", _) | ExprKind::Literal(_, true) => true,
-            ExprKind::Binary(">>", parts) if self.is_large(&parts[1]) => true,
+            ExprKind::Binary("<<" | ">>", parts) if self.is_large(&parts[1]) => true,
             ExprKind::Call(..) if self.types(expression).next().is_some() => true,
             ExprKind::Name(name) => self.scopes.named(name).is_some_and(|value| value.is_missing()),
             _ => expression.parts().iter().any(|part| self.is_missing(part)),
@@ -271,7 +289,7 @@ impl<'a> Scan<'a> {
         value.is_some_and(|value| value.value().is_some_and(|value| value.kind == Kind::F64))
     }
 
-    /// Whether naga shifts by this amount as if the sign were not to fill all bits.
+    /// Whether naga shifts by this amount as if the sign were not to fill all bits, and refuses `0 << 64u`.
     fn is_large(&self, amount: &Expr<'a>) -> bool {
         let value = self.scopes.value(amount);
         let is_large = |value: &Value| value.parts.iter().any(|part| part.float() >= 64.0);

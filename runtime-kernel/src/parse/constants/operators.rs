@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::value::{Kind, Number, Value, wrapped};
+use super::value::{Kind, Number, Value, rounded, wrapped};
 
 /// The value of `operator operand`.
 pub(super) fn unary(operator: &str, operand: &Value) -> Option<Value> {
@@ -126,9 +126,13 @@ fn matrix_product(left: &Value, right: &Value) -> Option<Value> {
         return None;
     }
     let (a, b) = (left.floats(), right.floats());
-    let entry =
-        |column: usize, row: usize| (0..inner).map(|k| a[k * rows + row] * b[column * depth + k]).sum();
+    let entry = |(column, row): (usize, usize)| {
+        (0..inner).try_fold(0.0, |sum, k| {
+            let product = rounded(a[k * rows + row] * b[column * depth + k], left.kind)?;
+            rounded(sum + product, left.kind)
+        })
+    };
     let entries = (0..columns).flat_map(|column| (0..rows).map(move |row| (column, row)));
     let shape = if left.shape.0 == 1 { (1, columns) } else { (columns, rows) };
-    Value::new(left.kind, shape, entries.map(|(column, row)| Number::Float(entry(column, row))))
+    Value::of_parts(left.kind, shape, entries.map(|place| entry(place).map(Number::Float)))
 }

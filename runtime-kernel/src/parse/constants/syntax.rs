@@ -10,8 +10,6 @@ use crate::parse::tokens::{Token, text};
 const MAX_DEPTH: usize = 100;
 /// Operators in an expression: each may nest the tree by one.
 const MAX_OPERATORS: usize = 512;
-/// Tokens in angle brackets.
-pub(super) const MAX_TYPE: usize = 256;
 
 /// An expression, and its tokens.
 #[derive(Debug)]
@@ -44,9 +42,10 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// The expression at the start of some tokens; `None` if there is none.
-    pub(super) fn at(tokens: &'a [Token<'a>], start: usize) -> Option<Self> {
-        Parser { tokens, at: start, depth: 0, operators: 0 }.binary(0)
+    /// The expression that begins at a token; `None` if there is none. `templates` has the places of the brackets around
+    /// template parameters.
+    pub(super) fn at(tokens: &'a [Token<'a>], templates: &[usize], start: usize) -> Option<Self> {
+        Parser { tokens, templates, at: start, depth: 0, operators: 0 }.binary(0)
     }
 }
 
@@ -66,14 +65,15 @@ const OPERATORS: [&[&str]; 9] = [
 /// The rank of comparisons.
 const COMPARISONS: usize = 5;
 
-struct Parser<'a> {
+struct Parser<'a, 't> {
     tokens: &'a [Token<'a>],
+    templates: &'t [usize],
     at: usize,
     depth: usize,
     operators: usize,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     fn text(&self, ahead: usize) -> &'a str {
         text(self.tokens, self.at + ahead)
     }
@@ -105,8 +105,16 @@ impl<'a> Parser<'a> {
         self.text(0) == first && (second.is_empty() || self.text(1) == second && self.is_joined(0))
     }
 
+    /// The other bracket, if one around template parameters is next; 0 otherwise.
+    fn other_bracket(&self) -> usize {
+        self.templates.get(self.at).copied().unwrap_or(0)
+    }
+
     /// The binary operator that comes next, and its rank; an assignment is none.
     fn operator(&self) -> Option<(usize, &'static str)> {
+        if self.other_bracket() > 0 {
+            return None;
+        }
         let ranked =
             OPERATORS.iter().enumerate().flat_map(|(rank, list)| list.iter().map(move |sign| (rank, *sign)));
         let (rank, found) = ranked.filter(|(_, sign)| self.has(sign)).max_by_key(|(_, sign)| sign.len())?;
@@ -120,16 +128,8 @@ impl<'a> Parser<'a> {
         let mut left = self.unary()?;
         while let Some((rank, operator)) = self.operator().filter(|(rank, _)| *rank >= least) {
             self.count()?;
-            let before = self.at;
             self.at += operator.len();
-            let Some(right) = self.binary(rank + 1) else {
-                if !operator.starts_with('>') {
-                    return None;
-                }
-                // It ends the types in angle brackets around the expression.
-                self.at = before;
-                return Some(left);
-            };
+            let right = self.binary(rank + 1)?;
             left = self.made(start, ExprKind::Binary(operator, Box::new([left, right])));
         }
         Some(left)
@@ -191,7 +191,7 @@ impl<'a> Parser<'a> {
             return None;
         }
         self.at += 1;
-        let template = self.template(word)?;
+        let template = self.template();
         if !self.takes("(") {
             // A type is no expression.
             template.is_empty().then_some(())?;
@@ -208,24 +208,13 @@ impl<'a> Parser<'a> {
     }
 
     /// The tokens in angle brackets after a word; empty if there are none.
-    fn template(&mut self, word: &str) -> Option<Range<usize>> {
-        let takes_types =
-            word == "bitcast" || word == "array" || word.starts_with("vec") || word.starts_with("mat");
-        if !takes_types || !self.takes("<") {
-            return Some(self.at..self.at);
+    fn template(&mut self) -> Range<usize> {
+        let (open, close) = (self.at, self.other_bracket());
+        if close < open {
+            return open..open;
         }
-        let (start, mut depth) = (self.at, 1);
-        while depth > 0 {
-            match self.text(0) {
-                "<" => depth += 1,
-                ">" => depth -= 1,
-                "" | ";" | "{" => return None,
-                _ if self.at - start > MAX_TYPE => return None,
-                _ => {}
-            }
-            self.at += 1;
-        }
-        Some(start..self.at - 1)
+        self.at = close + 1;
+        open + 1..close
     }
 
     /// Arguments, behind the opening parenthesis.

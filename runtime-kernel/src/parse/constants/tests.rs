@@ -2,13 +2,22 @@ use super::{evaluated, may_be_wrong};
 
 /// The value of a constant expression, as text.
 fn value(expression: &str) -> Option<String> {
-    let code = format!("const x = {expression};");
-    Some(evaluated(&code)?.strip_prefix("const x = ")?.strip_suffix(';')?.to_owned())
+    let code = format!("enable f16; const x = {expression};");
+    let new = evaluated(&code)?;
+    let (value, _) = new.strip_prefix("enable f16; const x = ")?.split_once(';')?;
+    Some(value.to_owned())
+}
+
+/// Each expression with its value.
+fn assert_values(expected: &[(&str, &str)]) {
+    for (expression, expected) in expected {
+        assert_eq!(value(expression).as_deref(), Some(*expected), "{expression}");
+    }
 }
 
 #[test]
 fn built_in_functions_have_their_values() {
-    for (expression, expected) in [
+    assert_values(&[
         ("mix(1.0, 3.0, 0.5)", "2.0"),
         ("mix(vec2(1, 2), vec2(3, 6), 0.5)", "vec2(2.0, 4.0)"),
         ("mix(vec2(1f, 2), vec2(3, 6), vec2(0, 1))", "vec2<f32>(1.0f, 6.0f)"),
@@ -53,14 +62,27 @@ fn built_in_functions_have_their_values() {
         ("mix(cross(vec3(1.0, 0, 0), vec3(0, 1, 0)), vec3(), 0)", "vec3(0.0, 0.0, 1.0)"),
         ("smoothstep(2.0, 0.0, 1.0)", "0.5"),
         ("distance(-1.7976931348623157e308, 0.0)", "1.7976931348623157e308"),
-        ("cosh(modf(2.5))", "cosh(modf(2.5f))"),
+        ("cosh(modf(2.5))", "cosh(modf_f32_result(0.5f, 2.0f))"),
+        ("frexp(vec2(1.5h))", "frexp_vec2_f16_result(vec2<f16>(0.75h, 0.75h), vec2<i32>(1i, 1i))"),
+        ("fma(2.0, 3.0, 4.0)", "10.0"),
+        ("extractBits(u32(1e10), 0, 32)", "4294967295u"),
+        ("extractBits(i32(-1e10), 0, 4)", "0i"),
+        ("bitcast<i32>(0x80000000u)", "(-2147483647i - 1i)"),
+        ("array<f32, extractBits(1u, 0u, 1u)>(1)", "array<f32, 1u>(1)"),
+        ("array<u32, 2 * 2>(1, 2, 3, 4)[3] + extractBits(7u, 0, 0)", "4u"),
         ("ldexp(1.0, -1074)", "5e-324"),
         ("pack4x8unorm(vec4f(0.5))", "2155905152u"),
+    ]);
+}
+
+#[test]
+fn area_functions_are_exact_at_their_ends() {
+    assert_values(&[
+        ("mix(asinh(-1.7976931348623157e308), acosh(1e308), 0)", "(-710.4758600739439)"),
+        ("mix(0, acosh(1.7976931348623157e308), 1)", "710.4758600739439"),
         ("atanh(-0.99999994f)", "(-8.66434f)"),
         ("atanh(-0.9999999999999999)", "(-18.714973875118524)"),
-    ] {
-        assert_eq!(value(expression).as_deref(), Some(expected), "{expression}");
-    }
+    ]);
 }
 
 #[test]
@@ -75,6 +97,16 @@ fn what_is_an_error_or_not_constant_stays() {
         "mix(f32(1u >> 32u), 1, 1)",
         "refract(vec2(1e20f), vec2(1e20f), 1e20f)",
         "mix(vec2(1.0), 1.0, 0.5)",
+        "mix(1.0, 2.0, vec2(0.5))",
+        "mix(vec4(1.0).xg, vec2(2.0), 0.5)",
+        "mix(vec2<f32>(1i).x, 1.0, 0.5)",
+        "mix(mat2x2<i32>(1, 2, 3, 4)[0].x, 1, 0)",
+        "mix(array<f32, 2>(1, 2, 3)[0], 1, 0)",
+        "mix(array(vec2(1), vec3(1))[0].x, 1, 0)",
+        "fma(1e308, 2.0, -1e308)",
+        "determinant(mat2x2f(3e30, 3e30, 3e30, 3e30))",
+        "quantizeToF16(65519.0)",
+        "mix(65504h + 8h, 0, 0)",
         "transpose(mat2x2(1.0, 2.0, 3.0, 4.0) + 1.0)",
         "transpose(-mat2x2(1.0, 2.0, 3.0, 4.0))",
         "mix(vec4(mat2x2(1.0, 2.0, 3.0, 4.0)), vec4(), 0)",
@@ -84,6 +116,8 @@ fn what_is_an_error_or_not_constant_stays() {
         "bitcast<mat2x2f>(vec4f())",
         "0x1.002p0h",
         "0x1p16h",
+        "0x1h",
+        "extractBits(01u, 0, 1)",
         "0x1p-25h",
         "ldexp(1f, 129)",
         "smoothstep(1.0, 1.0, 0.5)",
@@ -111,10 +145,20 @@ fn the_other_side_of_a_logical_operator_is_not_evaluated() {
         "true || y",
         "false && 1",
         "true || vec2(true)",
+        "true || vec2<f32>(1i).x == 1.0",
+        "true || unknown(1)",
+        "true || sqrt(-1.0) == 1u",
         "true || array<bool, 1 - 2>()[0]",
         "false && array<bool, u32(sqrt(-1))>()[0]",
     ] {
         assert_eq!(value(expression), None, "{expression}");
+    }
+    for expression in [
+        "true || sqrt(-1.0) == 1.0",
+        "true || extractBits(1, 31, 2) == 1 && atanh(2.0) < clamp(1.0, 3.0, 2.0)",
+        "true || u32(-1) == 1 % 0 << 33u",
+    ] {
+        assert_eq!(value(expression).as_deref(), Some("true"), "{expression}");
     }
     assert_eq!(value("select(1u, 3u, 1 < 2 || 1 / 0 == 0)").as_deref(), Some("3u"));
 }
@@ -134,10 +178,12 @@ fn names_are_those_of_their_places() {
         fn g() { const c = a * 2; { let a = 1.0; let y = mix(a, 1, 1); } let z = mix(c, 0.0, 0.0); }
         fn h() { let r = modf(1.5); let v = bitcast<U>(1.0f); }";
     let expected = "const b = a + 1.0; const a = 2.0; alias U = u32;
-        const s = 0;
+        const s = frexp_f32_result(0.5f, 4i);
         fn f(a: f32) { let x = mix(1.0, a, 0.5); const e = 4; }
         fn g() { const c = a * 2; { let a = 1.0; let y = mix(a, 1, 1); } let z = 4.0; }
-        fn h() { let r = modf(1.5f); let v = 1065353216u; }";
+        fn h() { let r = modf_f32_result(0.5f, 1.0f); let v = 1065353216u; }
+struct frexp_f32_result { fract: f32, exp: i32 }
+struct modf_f32_result { fract: f32, whole: f32 }";
     assert_eq!(evaluated(code).unwrap(), expected);
 }
 
@@ -158,7 +204,7 @@ fn odd_texts_end() {
 
 #[test]
 fn numbers_of_64_bits_are_exact() {
-    for (expression, expected) in [
+    assert_values(&[
         ("bitcast<i64>(vec2u(1, 0x80000000u))", "(-9223372036854775807li)"),
         ("bitcast<vec2<u32>>(18446744073709551615lu)", "vec2<u32>(4294967295u, 4294967295u)"),
         ("bitcast<u64>(1.0lf)", "4607182418800017408lu"),
@@ -168,14 +214,12 @@ fn numbers_of_64_bits_are_exact() {
         ("bitcast<u64>(u64(1e30f))", "18446742974197923840lu"),
         ("bitcast<i64>(0x8000000000000000lu)", "(-9223372036854775807li - 1li)"),
         ("bitcast<u32>(i32(1e30f))", "2147483520u"),
-    ] {
-        assert_eq!(value(expression).as_deref(), Some(expected), "{expression}");
-    }
+    ]);
 }
 
 #[test]
 fn hexadecimal_halves_become_decimal_ones() {
-    for (expression, expected) in [
+    assert_values(&[
         ("0x3p+2h", "12.0h"),
         ("0xep2h", "56.0h"),
         ("-(0x1.8P-1h)", "(-0.75h)"),
@@ -184,9 +228,7 @@ fn hexadecimal_halves_become_decimal_ones() {
         ("0x1.ffcp15h", "65504.0h"),
         ("mix(0x1p1, 0x.8p1f, 0.5)", "1.5f"),
         ("ldexp(0x1.921fb54442d18p1, -1)", "1.5707963267948966"),
-    ] {
-        assert_eq!(value(expression).as_deref(), Some(expected), "{expression}");
-    }
+    ]);
 }
 
 #[test]
@@ -228,6 +270,9 @@ fn names_and_brackets_of_the_text_stay_what_they_are() {
             "if(true) { switch(1u) { } } }",
         ),
         ("const x = (9007199254740993 > 9007199254740992) && true;", "const x = (true);"),
+        ("fn f(vec3: u32) { let x = mix(vec3f(1), vec3f(2), 0.5); }", "{ let x = vec3f(1.5f, 1.5f, 1.5f); }"),
+        ("alias f32 = u32; const x = unpack2x16unorm(0);", "const x = vec2f(0.0f, 0.0f);"),
+        ("const vecs = 1; const x = vecs < extractBits(7u, 0, 2);", "const x = true;"),
     ] {
         let found = evaluated(code).unwrap_or_default();
         assert!(found.ends_with(expected), "{code}: {found}");
@@ -246,20 +291,60 @@ fn arrays_and_structures_of_constants_have_values() {
             "const N = 2; const a = array<array<u32, N>, 2>(); const b = extractBits(a[1][1], 0, 1);",
             "b = 0u;",
         ),
-        ("const a = array(modf(1.5), modf(2.25)); const b = a[1].fract;", "const a = 0; const b = 0.25;"),
-        ("fn f() { const s = frexp(8f); let t = s; }", "{ const s = 0; let t = frexp(8.0f); }"),
-        ("fn f() { let x = array(modf(1.5), modf(y)); }", "{ let x = array(modf(1.5f), modf(y)); }"),
+        (
+            "const a = array(modf(1.5), modf(2.25)); const b = a[1].fract;",
+            "const a = array(modf_f32_result(0.5f, 1.0f), modf_f32_result(0.25f, 2.0f)); const b = 0.25;",
+        ),
+        ("const a = modf(1e300); const b = a.whole / 1e300;", "const a = 0; const b = 1.0;"),
+        (
+            "fn f() { const s = frexp(8f); let t = s; }",
+            "{ const s = frexp_f32_result(0.5f, 4i); let t = frexp_f32_result(0.5f, 4i); }",
+        ),
+        (
+            "fn f() { let x = array(modf(1.5), modf(y)); }",
+            "{ let x = array(modf_f32_result(0.5f, 1.0f), modf(y)); }",
+        ),
+        ("const a = array<f32, 1000000000>()[1]; const b = mix(a, a, a);", "const b = 0.0f;"),
+        ("const a: array<f32, 2> = array<f32, 1 + 1>(); const b = mix(a[1], 1, 0.5);", "const b = 0.5f;"),
+        (
+            "const N = 2; fn f() { const N = 3; const a = A(1, 2); let x = extractBits(a[1], 0, 2); } alias A = array<u32, N>;",
+            "let x = 2u; } alias A = array<u32, N>;",
+        ),
+        (
+            "const a = mix(A()[1], 1, 0); alias A = array<f32, 1 + 1>;",
+            "const a = 0.0f; alias A = array<f32, 1 + 1>;",
+        ),
     ] {
         let found = evaluated(code).unwrap_or_default();
+        let found = found.split("\nstruct ").next().unwrap_or_default();
         assert!(found.ends_with(expected), "{code}: {found}");
     }
     for code in [
-        "const a = array<f32, 1000000000>()[1]; const b = mix(a, a, a);",
         "struct S { a: S } const s = S(); const t = mix(s.a.a, 1, 1);",
         "const a = array(1, 2); const b = mix(a[2], 1, 1);",
+        "const a = array<f32, 2>()[2]; const b = mix(a, a, a);",
+        "const a: array<f32, 2> = array<f32, 3>(); const b = mix(a[1], 1, 1);",
+        "struct S { a: f32 } struct T { s: S } struct U { a: f32 } const t = mix(T(U(1)).s.a, 1, 1);",
+        "struct S { a: f32 } struct U { a: f32 } const t = mix(array(S(1), U(1))[0].a, 1, 1);",
         "alias A = array<A, 2>; const a = A()[0]; const b = mix(a[0], 1, 1);",
     ] {
         assert_eq!(evaluated(code), None, "{code}");
+    }
+}
+
+#[test]
+fn a_chain_of_constants_may_be_long() {
+    let count = 500;
+    let links = (0..count).map(|at| format!("const a{at} = mix(a{}, 1, 0);", at + 1));
+    let code = format!("{} const a{count} = 2.0;", links.collect::<String>());
+    assert!(evaluated(&code).unwrap_or_default().starts_with("const a0 = 2.0;"));
+}
+
+#[test]
+fn half_needs_to_be_enabled() {
+    for expression in ["f32(f16(1))", "f32(1h)", "f32(bitcast<vec2h>(1u).x)", "f32(vec2<f16>(1).x)"] {
+        assert_eq!(evaluated(&format!("const x = mix({expression}, 1, 0);")), None, "{expression}");
+        assert!(evaluated(&format!("enable f16; const x = mix({expression}, 1, 0);")).is_some());
     }
 }
 
@@ -276,6 +361,14 @@ fn expressions_are_found_where_they_may_be() {
     for (code, expected) in [
         ("const a: vec2<f32> = mix(vec2(1f), vec2(3), 0.5);", "= vec2<f32>(2.0f, 2.0f);"),
         ("alias A = array<u32, extractBits(7u, 0u, 2u)>;", "alias A = array<u32, 3u>;"),
+        (
+            "fn f() { var x: array<u32, extractBits(7u, 0u, 2u)>= array(1, 2, pack4xU8(vec4())); }",
+            "{ var x: array<u32, 3u>= array(1, 2, 0u); }",
+        ),
+        (
+            "fn f() { const x: array<u32, select(2, 3, 1 == 1)> = array(1, 2, 3); let y = extractBits(x[2], 0, 2); }",
+            "(1, 2, 3); let y = 3u; }",
+        ),
         (
             "fn f() { x >>= extractBits(7u, 0u, 2u); y = z >= extractBits(7u, 0u, 2u); }",
             "{ x >>= 3u; y = z >= 3u; }",

@@ -1,61 +1,52 @@
 //! The types that a text names, and the values of their constructors.
 
-use super::constant::{Constant, Type};
+use super::constant::{Constant, Origin, Type};
 use super::evaluate::Scopes;
-use super::syntax::{Expr, ExprKind, MAX_TYPE};
 use super::value::{Kind, Shape, Value};
+use crate::parse::lists::List;
 use crate::parse::tokens::text;
 
 impl<'a> Scopes<'a> {
     /// The type at a place.
     pub(super) fn ty(&self, at: usize, left: usize) -> Option<Type<'a>> {
         let (name, left) = (text(self.tokens, at), left.checked_sub(1)?);
+        self.element()?;
         if let Some(definition) = self.aliases.get(name) {
             return self.ty(*definition, left);
         }
         if let Some(place) = self.structures.get(name) {
-            return Some(Type::Structure(self.members(*place)));
+            return Some(Type::Structure(*place, self.members(*place)));
         }
-        let has_types = text(self.tokens, at + 1) == "<";
+        let open = Some(at + 1).filter(|open| self.templates.get(*open).is_some_and(|close| close > open));
+        let parameters = open.and_then(|open| List::at(self.tokens, open));
+        let parameters = parameters.map(|list| list.elements).unwrap_or_default();
         if name == "array" {
-            let places = if has_types { Some([at + 2, self.second_type(at + 2)?]) } else { None };
-            return Some(Type::Array(places));
+            return match &parameters[..] {
+                [] => Some(Type::Array(None)),
+                [element, count] => Some(Type::Array(Some([element.start, count.start]))),
+                _ => None,
+            };
         }
-        if let Some(kind) = Kind::of_name(name) {
-            return Some(Type::Value(Some(kind), (1, 1)));
+        if let Some(kind) = Kind::of_name(name).filter(|_| parameters.is_empty()) {
+            return self.has_kind(kind).then_some(Type::Value(Some(kind), (1, 1)));
         }
-        let digit = |at: usize| name.get(at..=at)?.parse().ok().filter(|size| (2..=4).contains(size));
-        let (shape, rest) = match name {
-            _ if name.starts_with("vec") => ((1, digit(3)?), &name[4..]),
-            _ if name.starts_with("mat") && name.get(4..5) == Some("x") => {
-                ((digit(3)?, digit(5)?), &name[6..])
-            }
-            _ => return None,
-        };
-        let kind = match rest {
-            "" if has_types => match self.ty(at + 2, left)? {
+        let (shape, rest) = shape_of(name)?;
+        let kind = match (rest, &parameters[..]) {
+            ("", []) => None,
+            ("", [scalar]) => match self.ty(scalar.start, left)? {
                 Type::Value(kind, (1, 1)) => Some(kind?),
                 _ => return None,
             },
-            "" => None,
-            suffix => Some(Kind::of_suffix(suffix)?),
+            (suffix, []) => Some(Kind::of_suffix(suffix)?),
+            _ => return None,
         };
-        Some(Type::Value(kind, shape))
+        let is_kind = kind.is_none_or(|kind| self.has_kind(kind) && (shape.0 == 1 || kind.is_float()));
+        is_kind.then_some(Type::Value(kind, shape))
     }
 
-    /// The place behind the comma after a type.
-    pub(super) fn second_type(&self, first: usize) -> Option<usize> {
-        let mut depth = 0_usize;
-        for (at, token) in self.tokens.iter().enumerate().skip(first).take(MAX_TYPE) {
-            match token.text {
-                "," if depth == 0 => return Some(at + 1),
-                "<" | "(" => depth += 1,
-                ">" | ")" => depth = depth.checked_sub(1)?,
-                ";" | "{" => return None,
-                _ => {}
-            }
-        }
-        None
+    /// Whether the text may use a scalar type.
+    pub(super) fn has_kind(&self, kind: Kind) -> bool {
+        kind != Kind::F16 || self.has_f16
     }
 
     /// The members of the structure that is declared at a place.
@@ -83,17 +74,15 @@ impl<'a> Scopes<'a> {
             }
             Type::Array(None) => inferred(arguments),
             Type::Array(Some([element, count])) => {
-                let element = self.ty(*element, left)?;
-                let elements: Option<Vec<_>> = if arguments.is_empty() {
-                    let zero = self.constructed(&element, &[], left)?;
-                    let count = self.count(*count)?;
-                    (0..count).map(|_| self.element().map(|()| zero.clone())).collect()
-                } else {
-                    arguments.iter().map(|argument| self.automatic(argument, &element, left)).collect()
-                };
-                Some(Constant::composite(Vec::new(), elements?))
+                let (element, count) = (self.ty(*element, left)?, self.count(*count)?);
+                if arguments.is_empty() {
+                    return Some(Constant::array(vec![self.constructed(&element, &[], left)?], count));
+                }
+                let elements = arguments.iter().map(|argument| self.automatic(argument, &element, left));
+                let elements: Vec<_> = elements.collect::<Option<_>>()?;
+                (elements.len() == count).then(|| Constant::array(elements, count))
             }
-            Type::Structure(members) => {
+            Type::Structure(place, members) => {
                 let types: Option<Vec<_>> = members.iter().map(|(_, ty)| self.ty(*ty, left)).collect();
                 let types = types?;
                 let elements: Option<Vec<_>> = if arguments.is_empty() {
@@ -103,19 +92,27 @@ impl<'a> Scopes<'a> {
                     pairs.map(|(argument, ty)| self.automatic(argument, ty, left)).collect()
                 };
                 let elements = elements.filter(|elements| elements.len() == members.len())?;
-                Some(Constant::composite(members.iter().map(|(name, _)| *name).collect(), elements))
+                let names = members.iter().map(|(name, _)| *name).collect();
+                Some(Constant::composite(Origin::Declared(*place), names, elements))
             }
         }
     }
 
     /// The count of elements in a type.
-    fn count(&self, at: usize) -> Option<i128> {
-        let end = matches!(text(self.tokens, at + 1), ">" | ",");
-        let expression = Expr::at(self.tokens.get(..=at)?, at).filter(|_| end)?;
-        match expression.kind {
-            ExprKind::Literal(..) | ExprKind::Name(_) => self.value(&expression)?.value()?.as_int(),
-            _ => None,
+    fn count(&self, at: usize) -> Option<usize> {
+        if let Some(count) = self.counts.borrow().get(&at) {
+            return *count;
         }
+        // Also what is not evaluated has types, and those of the module are made of its constants.
+        let is_outside = self.is_outside.get() || !self.function.contains(&at);
+        let was_outside = self.is_outside.replace(is_outside);
+        let was_unused = self.is_unused.replace(false);
+        let count = self.expression(at).and_then(|count| self.value(&count)?.value()?.as_int());
+        self.is_unused.set(was_unused);
+        self.is_outside.set(was_outside);
+        let count = count.and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
+        self.counts.borrow_mut().insert(at, count);
+        count
     }
 
     /// A constant after an automatic conversion to a type.
@@ -131,30 +128,55 @@ impl<'a> Scopes<'a> {
                 let converted = value.automatic(kind.unwrap_or(value.kind))?;
                 (value.shape == *shape).then_some(Constant::Value(converted))
             }
-            (Constant::Value(_), _) | (_, Type::Value(..)) => None,
-            (Constant::Composite(composite), Type::Array(Some(_))) => {
-                self.constructed(ty, &composite.elements, left)
+            (Constant::Composite(composite), Type::Array(Some([element, count])))
+                if composite.origin == Origin::Array =>
+            {
+                let (left, element) = (left.checked_sub(1)?, self.ty(*element, left)?);
+                let elements = composite.elements.iter().map(|part| self.automatic(part, &element, left));
+                let elements = elements.collect::<Option<_>>()?;
+                (self.count(*count)? == composite.count).then(|| Constant::array(elements, composite.count))
             }
-            _ => Some(constant.clone()),
+            (Constant::Composite(composite), Type::Structure(place, _)) => {
+                (composite.origin == Origin::Declared(*place)).then(|| constant.clone())
+            }
+            _ => None,
         }
+    }
+}
+
+/// The size that the name of a vector or matrix says, and the rest of the name.
+fn shape_of(name: &str) -> Option<(Shape, &str)> {
+    let digit = |at: usize| name.get(at..=at)?.parse().ok().filter(|size| (2..=4).contains(size));
+    match name {
+        _ if name.starts_with("vec") => Some(((1, digit(3)?), &name[4..])),
+        _ if name.starts_with("mat") && name.get(4..5) == Some("x") => {
+            Some(((digit(3)?, digit(5)?), &name[6..]))
+        }
+        _ => None,
     }
 }
 
 /// An array of elements that are converted to their common type.
 fn inferred<'a>(elements: &[Constant<'a>]) -> Option<Constant<'a>> {
     let kinds: Option<Vec<_>> = elements.iter().map(|element| Some(element.value()?.kind)).collect();
-    let Some(kinds) = kinds else { return Some(Constant::composite(Vec::new(), elements.to_vec())) };
-    let (first, rest) = kinds.split_first()?;
-    let kind = rest.iter().try_fold(*first, |kind, other| kind.common(*other))?;
-    let elements: Option<Vec<_>> =
-        elements.iter().map(|element| element.value()?.automatic(kind).map(Constant::Value)).collect();
-    Some(Constant::composite(Vec::new(), elements?))
+    let elements: Option<Vec<_>> = match kinds {
+        None => Some(elements.to_vec()),
+        Some(kinds) => {
+            let (first, rest) = kinds.split_first()?;
+            let kind = rest.iter().try_fold(*first, |kind, other| kind.common(*other))?;
+            let convert = |element: &Constant<'a>| element.value()?.automatic(kind).map(Constant::Value);
+            elements.iter().map(convert).collect()
+        }
+    };
+    let elements = elements.filter(|list| list.iter().all(|element| element.is_like(&list[0])))?;
+    let count = elements.len();
+    Some(Constant::array(elements, count))
 }
 
 /// The value of a constructor of a scalar, vector or matrix.
 fn of_values(kind: Option<Kind>, shape: Shape, arguments: &[&Value]) -> Option<Value> {
     let Some(first) = arguments.first() else { return Value::zero(kind.unwrap_or(Kind::AbstractInt), shape) };
-    let converts = arguments.len() == 1 && (first.shape == shape || first.is_scalar());
+    let converts = arguments.len() == 1 && first.shape == shape;
     // The parts of vectors are scalars and vectors; those of matrices are all scalars, or all columns.
     let is_part = |argument: &&Value| match shape.0 {
         1 => argument.shape.0 == 1,

@@ -1,7 +1,7 @@
 //! Scalars, vectors and matrices as values.
 
 use half::f16;
-use naga::{Scalar, ScalarKind, VectorSize};
+use naga::{Scalar, ScalarKind};
 
 /// A scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Kind {
         self.bounds().is_some()
     }
 
-    const fn is_abstract(self) -> bool {
+    pub(super) const fn is_abstract(self) -> bool {
         matches!(self, Self::AbstractInt | Self::AbstractFloat)
     }
 
@@ -121,7 +121,7 @@ impl Kind {
         }
     }
 
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
             Self::AbstractInt | Self::I32 => "i32",
@@ -176,6 +176,8 @@ impl Number {
 pub(super) fn rounded(value: f64, kind: Kind) -> Option<f64> {
     let value = match kind {
         Kind::F32 => f64::from(value as f32),
+        // Also what would be rounded to the largest one.
+        Kind::F16 if value.abs() > f16::MAX.to_f64() => return None,
         Kind::F16 => f16::from_f64(value).to_f64(),
         _ => value,
     };
@@ -222,17 +224,13 @@ impl Value {
         Some(Self { kind, shape, parts })
     }
 
-    /// A scalar or a vector of a module.
-    pub(in crate::parse) fn of_components(
-        scalar: Scalar,
-        size: Option<VectorSize>,
-        components: &[f64],
-    ) -> Option<Self> {
+    /// A constant of a module, by its columns and rows.
+    pub(in crate::parse) fn of_components(scalar: Scalar, shape: Shape, components: &[f64]) -> Option<Self> {
         // `f64` does not hold all integers of 64 bits.
         let kind = Kind::of_scalar(scalar).filter(|kind| kind.is_float() || kind.width() < 64)?;
         let part =
             |part: &f64| if kind.is_float() { Number::Float(*part) } else { Number::Int(*part as i128) };
-        Self::new(kind, (1, size.map_or(1, |size| size as usize)), components.iter().map(part))
+        Self::new(kind, shape, components.iter().map(part))
     }
 
     pub(super) fn scalar(kind: Kind, number: Number) -> Option<Self> {
@@ -264,6 +262,12 @@ impl Value {
         if self.is_scalar() && self.kind.is_integer() { self.parts[0].int() } else { None }
     }
 
+    /// A value of the same type with one number in all parts.
+    pub(super) fn filled(&self, number: f64) -> Self {
+        let number = if self.kind.is_float() { Number::Float(number) } else { Number::Int(number as i128) };
+        Self { kind: self.kind, shape: self.shape, parts: vec![number; self.parts.len()] }
+    }
+
     /// The value after an automatic conversion.
     pub(super) fn automatic(&self, kind: Kind) -> Option<Self> {
         if self.kind.common(kind)? != kind {
@@ -282,11 +286,10 @@ impl Value {
         Self::of_parts(kind, self.shape, self.parts.iter().map(|part| self.converted_part(*part, kind)))
     }
 
-    /// An abstract number out of range is an error, others wrap or become the nearest one.
+    /// Real numbers out of range become the nearest one, integers of a type wrap, and other integers are an error.
     fn converted_part(&self, part: Number, kind: Kind) -> Option<Number> {
         Some(match (part, kind.bounds()) {
             (part, _) if kind == Kind::Bool => Number::Int(i128::from(part.float() != 0.0)),
-            (Number::Float(value), Some(_)) if self.kind == Kind::AbstractFloat => Number::Int(value as i128),
             (Number::Float(value), Some([least, most])) => {
                 Number::Int((value as i128).clamp(least, largest(most, self.kind)))
             }
@@ -296,48 +299,12 @@ impl Value {
             (part, _) => part,
         })
     }
-
-    /// The value as text that naga evaluates to it.
-    pub(super) fn text(&self) -> String {
-        let parts: Vec<_> = self.parts.iter().map(|part| text_of(*part, self.kind)).collect();
-        let list = parts.join(", ");
-        let element = if self.kind.is_abstract() { String::new() } else { format!("<{}>", self.kind.name()) };
-        match self.shape {
-            (1, 1) => list,
-            (1, rows) => format!("vec{rows}{element}({list})"),
-            (columns, rows) => format!("mat{columns}x{rows}{element}({list})"),
-        }
-    }
 }
 
 /// The largest number of a floating-point type that is not above an integer.
 fn largest(most: i128, kind: Kind) -> i128 {
-    let nearest = if kind == Kind::F64 { most as f64 } else { f64::from(most as f32) };
-    let below = || if kind == Kind::F64 { nearest.next_down() } else { (nearest as f32).next_down().into() };
+    let is_wide = matches!(kind, Kind::F64 | Kind::AbstractFloat);
+    let nearest = if is_wide { most as f64 } else { f64::from(most as f32) };
+    let below = || if is_wide { nearest.next_down() } else { (nearest as f32).next_down().into() };
     if nearest as i128 > most { below() as i128 } else { nearest as i128 }
-}
-
-/// A number as a literal of its type.
-fn text_of(number: Number, kind: Kind) -> String {
-    let text = match (number, kind) {
-        (Number::Int(value), Kind::Bool) => return (value != 0).to_string(),
-        (Number::Int(value), Kind::I32) if value == i128::from(i32::MIN) => return format!("i32({value})"),
-        // The sign is an operator, and the literal before it would be too large.
-        (Number::Int(value), Kind::AbstractInt) if value == i128::from(i64::MIN) => {
-            return "(-9223372036854775807 - 1)".to_owned();
-        }
-        (Number::Int(value), Kind::I64) if value == i128::from(i64::MIN) => {
-            return "(-9223372036854775807li - 1li)".to_owned();
-        }
-        (Number::Int(value), Kind::I32) => format!("{value}i"),
-        (Number::Int(value), Kind::U32) => format!("{value}u"),
-        (Number::Int(value), Kind::I64) => format!("{value}li"),
-        (Number::Int(value), Kind::U64) => format!("{value}lu"),
-        (Number::Int(value), _) => value.to_string(),
-        (Number::Float(value), Kind::F32) => format!("{:?}f", value as f32),
-        (Number::Float(value), Kind::F16) => format!("{:?}h", f16::from_f64(value).to_f32()),
-        (Number::Float(value), Kind::F64) => format!("{value:?}lf"),
-        (Number::Float(value), _) => format!("{value:?}"),
-    };
-    if text.starts_with('-') { format!("({text})") } else { text }
 }

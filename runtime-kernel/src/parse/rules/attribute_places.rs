@@ -1,7 +1,7 @@
 //! What `@id`, `@workgroup_size` and `@compute` stand before (§attributes, §entry-point-decl).
 
 use super::{Violation, attributes};
-use crate::parse::text_edits::arguments;
+use crate::parse::lists::List;
 use crate::parse::tokens::{Token, text};
 
 /// The attributes that something else has, and what compute shaders must not have.
@@ -29,7 +29,7 @@ fn check(tokens: &[Token<'_>], from: usize, to: usize, found: &mut Vec<Violation
             );
         }
         // Suffixes of literals; other expressions are left to naga.
-        let sizes = arguments(tokens, at + 3);
+        let sizes = List::at(tokens, at + 2).map(|list| list.elements).unwrap_or_default();
         let has = |suffix| {
             let is_literal =
                 |text: &str| text.starts_with(|first: char| first.is_ascii_digit()) && text.ends_with(suffix);

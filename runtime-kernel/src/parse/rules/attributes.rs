@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::parse::lists::List;
 use crate::parse::tokens::{Token, text};
 
 /// The lists of attributes, each in front of one declaration, member, statement or block.
@@ -17,21 +18,7 @@ pub(super) fn lists(tokens: &[Token<'_>]) -> impl Iterator<Item = Range<usize>> 
 /// The token behind a list of attributes.
 fn end_of(tokens: &[Token<'_>], mut at: usize) -> usize {
     while text(tokens, at) == "@" {
-        at += 2;
-        if text(tokens, at) == "(" {
-            let mut depth = 0_usize;
-            while at < tokens.len() {
-                match tokens[at].text {
-                    "(" => depth += 1,
-                    ")" => depth -= 1,
-                    _ => {}
-                }
-                at += 1;
-                if depth == 0 {
-                    break;
-                }
-            }
-        }
+        at = List::at(tokens, at + 2).map_or(at + 1, |list| list.close) + 1;
     }
     at.min(tokens.len())
 }

@@ -11,15 +11,16 @@ use crate::ir::{Value, blocks, resolved};
 use crate::parse::constants;
 use crate::parse::templates::shortened;
 
-/// More components than a vector has.
-const MAX_COMPONENTS: usize = 4;
+/// As many components as a matrix may have.
+const MAX_COMPONENTS: usize = 16;
 
 /// The calls whose constant arguments are invalid.
 pub(super) fn invalid(module: &Module, code: &str) -> Vec<Violation> {
     let mut found = Vec::new();
-    infinite(&module.global_expressions, code, &mut found);
+    let mut has_products = names_product_in_constant(code);
+    has_products |= infinite(&module.global_expressions, code, &mut found);
     for function in blocks::functions(module) {
-        infinite(&function.expressions, code, &mut found);
+        has_products |= infinite(&function.expressions, code, &mut found);
         let arguments = Arguments { module, function };
         let mut has_subgroups = false;
         for (handle, expression) in function.expressions.iter() {
@@ -32,16 +33,34 @@ pub(super) fn invalid(module: &Module, code: &str) -> Vec<Violation> {
             arguments.gathers(&function.body, code, &mut found);
         }
     }
+    if has_products {
+        let places = constants::valueless_products(code).into_iter().map(Span::from);
+        found.extend(places.map(|place| violation(code, place, "the product is out of range")));
+    }
     found
 }
 
-/// Adds the constants that are infinities, or no numbers: naga looks at those of 32 and 64 bits.
-fn infinite(values: &Arena<Expression>, code: &str, found: &mut Vec<Violation>) {
+/// Whether the text has an `fma` in a constant, which may be in the module no more.
+fn names_product_in_constant(code: &str) -> bool {
+    let is_product =
+        |rest: &str| rest.split(';').next().is_some_and(|declaration| declaration.contains("fma"));
+    code.contains("fma") && code.split("const").skip(1).any(is_product)
+}
+
+/// Adds the constants that are infinities, or no numbers: naga looks at those of 32 and 64 bits. Returns whether there is an
+/// `fma` of constants.
+fn infinite(values: &Arena<Expression>, code: &str, found: &mut Vec<Violation>) -> bool {
+    let mut has_products = false;
     for (handle, value) in values.iter() {
-        if matches!(value, Expression::Literal(Literal::F16(value)) if !value.is_finite()) {
-            found.push(violation(code, values.get_span(handle), "this is no number of `f16`"));
+        let Expression::Literal(literal) = value else { continue };
+        let place = values.get_span(handle);
+        if matches!(literal, Literal::F16(value) if !value.is_finite()) {
+            found.push(violation(code, place, "this is no number of `f16`"));
         }
+        let text = place.to_range().and_then(|place| code.get(place));
+        has_products |= text.is_some_and(|text| text.starts_with("fma"));
     }
+    has_products
 }
 
 fn violation(code: &str, place: Span, what: &str) -> Violation {
@@ -99,11 +118,16 @@ impl Arguments<'_> {
         })
     }
 
-    /// The value of a constant scalar or vector.
+    /// The value of a constant scalar, vector or matrix.
     fn constant(&self, value: Value) -> Option<constants::Value> {
         let ty = resolved(self.module, self.function, value)?;
-        let (size, scalar) = ty.inner_with(&self.module.types).vector_size_and_scalar()?;
-        constants::Value::of_components(scalar, size, &self.components(value)?)
+        let (scalar, shape) = match *ty.inner_with(&self.module.types) {
+            TypeInner::Scalar(scalar) => (scalar, (1, 1)),
+            TypeInner::Vector { size, scalar } => (scalar, (1, size as usize)),
+            TypeInner::Matrix { columns, rows, scalar } => (scalar, (columns as usize, rows as usize)),
+            _ => return None,
+        };
+        constants::Value::of_components(scalar, shape, &self.components(value)?)
     }
 
     fn bits(&self, offset: Value, count: Value) -> Option<String> {
@@ -182,6 +206,10 @@ impl Arguments<'_> {
                 }
                 TypeInner::Vector { size, .. } => {
                     into.extend([0.0; MAX_COMPONENTS].iter().take(size as usize));
+                    true
+                }
+                TypeInner::Matrix { columns, rows, .. } => {
+                    into.extend([0.0; MAX_COMPONENTS].iter().take(columns as usize * rows as usize));
                     true
                 }
                 _ => false,

@@ -2,14 +2,15 @@
 //! unary expressions, comparisons do not chain, and `&&` and `||` do not mix. naga reads such expressions as C does.
 
 use super::Violation;
-use crate::parse::tokens::{Token, text};
+use crate::parse::lists::{Operation, Symbol, templates};
+use crate::parse::tokens::Token;
 
 /// What precedes an expression: `-`, `&` and `*` behind it have one operand.
 const KEYWORDS: [&str; 6] = ["return", "if", "while", "switch", "case", "const_assert"];
 
 /// The operators that lack parentheses.
 pub(super) fn missing(tokens: &[Token<'_>]) -> Vec<Violation> {
-    let mut templates = template_brackets(tokens).into_iter().peekable();
+    let templates = templates(tokens);
     let mut found = Vec::new();
     let mut open = vec![Operators::default()];
     // Whether the token before ends an operand.
@@ -17,8 +18,7 @@ pub(super) fn missing(tokens: &[Token<'_>]) -> Vec<Violation> {
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         let mut length = 1;
-        while templates.next_if(|bracket| *bracket < at).is_some() {}
-        if templates.next_if_eq(&at).is_some() {
+        if templates[at] > 0 {
             is_operand = token.text == ">";
             bracket(is_operand, &mut open);
         } else {
@@ -34,12 +34,14 @@ pub(super) fn missing(tokens: &[Token<'_>]) -> Vec<Violation> {
                     let symbol = Symbol::of(tokens, at);
                     length = symbol.length;
                     if let Some(operators) = open.last_mut() {
-                        match symbol.kind {
-                            Some(kind) if is_operand => {
-                                let other = operators.add(kind, token.text, symbol.length);
+                        match symbol.operation {
+                            Some(operation) if is_operand => {
+                                let other = operators.add(operation, token.text, symbol.length);
                                 found.extend(other.map(|other| violation(token, &other)));
                             }
-                            None if symbol.ends => *operators = Operators::default(),
+                            None if !matches!(token.text, "." | "!" | "~") => {
+                                *operators = Operators::default();
+                            }
                             _ => {}
                         }
                     }
@@ -67,49 +69,6 @@ fn violation(token: &Token<'_>, (before, this): &(String, String)) -> Violation 
     Violation { place: token.span(), text }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Logical,
-    Relational,
-    Bitwise,
-    Shift,
-    Arithmetic,
-}
-
-/// An operator or another symbol.
-struct Symbol {
-    length: usize,
-    /// The kind of an operator with two operands.
-    kind: Option<Kind>,
-    /// Whether an expression ends here.
-    ends: bool,
-}
-
-impl Symbol {
-    /// The longest symbol at a token.
-    fn of(tokens: &[Token<'_>], at: usize) -> Self {
-        let is_next =
-            |at: usize| tokens.get(at + 1).is_some_and(|next| tokens[at].range.end == next.range.start);
-        let first = tokens[at].text;
-        let second = if is_next(at) { text(tokens, at + 1) } else { "" };
-        let third = if !second.is_empty() && is_next(at + 1) { text(tokens, at + 2) } else { "" };
-        let (length, kind) = match (first, second, third) {
-            ("<", "<", "=") | (">", ">", "=") => (3, None),
-            ("<", "<", _) | (">", ">", _) => (2, Some(Kind::Shift)),
-            ("<" | ">" | "=" | "!", "=", _) => (2, Some(Kind::Relational)),
-            ("&", "&", _) | ("|", "|", _) => (2, Some(Kind::Logical)),
-            ("+" | "-" | "*" | "/" | "%" | "&" | "|" | "^", "=", _) | ("+", "+", _) | ("-", "-" | ">", _) => {
-                (2, None)
-            }
-            ("<" | ">", ..) => (1, Some(Kind::Relational)),
-            ("&" | "|" | "^", ..) => (1, Some(Kind::Bitwise)),
-            ("+" | "-" | "*" | "/" | "%", ..) => (1, Some(Kind::Arithmetic)),
-            _ => (1, None),
-        };
-        Self { length, kind, ends: kind.is_none() && !matches!(first, "." | "!" | "~") }
-    }
-}
-
 /// The operators of an expression so far, as text where they matter.
 #[derive(Default)]
 struct Operators {
@@ -124,79 +83,37 @@ struct Operators {
 
 impl Operators {
     /// Adds an operator, and returns the earlier one that it conflicts with, and itself.
-    fn add(&mut self, kind: Kind, symbol: &str, length: usize) -> Option<(String, String)> {
-        let own = match (kind, symbol, length) {
-            (Kind::Relational, _, 2) => format!("{symbol}="),
+    fn add(&mut self, operation: Operation, symbol: &str, length: usize) -> Option<(String, String)> {
+        let own = match (operation, symbol, length) {
+            (Operation::Relational, _, 2) => format!("{symbol}="),
             (_, _, 2) => symbol.repeat(2),
             _ => symbol.to_owned(),
         };
         let differs = |other: &Option<String>| other.clone().filter(|other| *other != own);
         let of_operand =
             || self.relational.clone().or_else(|| self.shift.clone()).or_else(|| self.arithmetic.clone());
-        let conflict = match kind {
-            Kind::Logical => self.bitwise.clone().or_else(|| differs(&self.logical)),
-            Kind::Relational => self.bitwise.clone().or_else(|| self.relational.clone()),
-            Kind::Bitwise => differs(&self.bitwise).or_else(|| self.logical.clone()).or_else(of_operand),
-            Kind::Shift => {
+        let conflict = match operation {
+            Operation::Logical => self.bitwise.clone().or_else(|| differs(&self.logical)),
+            Operation::Relational => self.bitwise.clone().or_else(|| self.relational.clone()),
+            Operation::Bitwise => differs(&self.bitwise).or_else(|| self.logical.clone()).or_else(of_operand),
+            Operation::Shift => {
                 self.bitwise.clone().or_else(|| self.shift.clone()).or_else(|| self.arithmetic.clone())
             }
-            Kind::Arithmetic => self.bitwise.clone().or_else(|| self.shift.clone()),
+            Operation::Arithmetic => self.bitwise.clone().or_else(|| self.shift.clone()),
         };
-        if matches!(kind, Kind::Logical | Kind::Relational) {
+        if matches!(operation, Operation::Logical | Operation::Relational) {
             (self.shift, self.arithmetic) = (None, None);
         }
         let conflict = conflict.map(|other| (other, own.clone()));
-        match kind {
-            Kind::Logical => (self.relational, self.logical) = (None, Some(own)),
-            Kind::Relational => self.relational = Some(own),
-            Kind::Bitwise => self.bitwise = Some(own),
-            Kind::Shift => self.shift = Some(own),
-            Kind::Arithmetic => self.arithmetic = Some(own),
+        match operation {
+            Operation::Logical => (self.relational, self.logical) = (None, Some(own)),
+            Operation::Relational => self.relational = Some(own),
+            Operation::Bitwise => self.bitwise = Some(own),
+            Operation::Shift => self.shift = Some(own),
+            Operation::Arithmetic => self.arithmetic = Some(own),
         }
         conflict
     }
-}
-
-/// The tokens `<` and `>` that enclose template parameters, in order (§template-list-discovery).
-fn template_brackets(tokens: &[Token<'_>]) -> Vec<usize> {
-    let mut found = Vec::new();
-    // Each `<` that may open a list, with its depth in brackets.
-    let mut pending: Vec<(usize, usize)> = Vec::new();
-    let mut depth = 0_usize;
-    let mut at = 0;
-    while let Some(token) = tokens.get(at) {
-        let symbol = Symbol::of(tokens, at);
-        if token.text == ">"
-            && let Some((open, _)) = pending.pop_if(|(_, of)| *of == depth)
-        {
-            found.extend([open, at]);
-            at += 1;
-            continue;
-        }
-        match (token.text, symbol.length) {
-            ("<", 1) if at > 0 && is_name(tokens[at - 1].text) => pending.push((at, depth)),
-            ("(" | "[", _) => depth += 1,
-            (")" | "]", _) => {
-                while pending.pop_if(|(_, of)| *of >= depth).is_some() {}
-                depth = depth.saturating_sub(1);
-            }
-            ("{" | "}" | ";" | ":", _) | ("=", 1) => {
-                depth = 0;
-                pending.clear();
-            }
-            ("&" | "|", 2) if symbol.kind == Some(Kind::Logical) => {
-                while pending.pop_if(|(_, of)| *of >= depth).is_some() {}
-            }
-            _ => {}
-        }
-        at += symbol.length;
-    }
-    found.sort_unstable();
-    found
-}
-
-fn is_name(word: &str) -> bool {
-    word.starts_with(|first: char| first.is_alphabetic() || first == '_')
 }
 
 #[cfg(test)]

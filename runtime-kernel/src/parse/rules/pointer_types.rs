@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::Violation;
+use crate::parse::lists::List;
 use crate::parse::tokens::{Token, text};
 
 /// The pointer types that no variable can have.
@@ -22,7 +23,7 @@ pub(super) fn invalid(tokens: &[Token<'_>]) -> Vec<Violation> {
         overrides.remove(name);
     }
     let wrong = types.filter_map(|at| {
-        let parameters = parameters(tokens, at + 2);
+        let parameters = List::at(tokens, at + 1)?.elements;
         let [space, to, rest @ ..] = &parameters[..] else { return None };
         let words = |range: &Range<usize>| tokens[range.clone()].iter().map(|token| token.text);
         let only = |range: &Range<usize>| words(range).next().unwrap_or_default();
@@ -46,29 +47,6 @@ pub(super) fn invalid(tokens: &[Token<'_>]) -> Vec<Violation> {
         Some(Violation { place: tokens[at].span(), text: format!("this pointer {what}") })
     });
     wrong.collect()
-}
-
-/// The template parameters that begin at a token.
-fn parameters(tokens: &[Token<'_>], first: usize) -> Vec<Range<usize>> {
-    let (mut found, mut start, mut depth) = (Vec::new(), first, 0_usize);
-    for at in first..tokens.len() {
-        match (text(tokens, at), depth) {
-            (">" | ",", 0) => {
-                if at > start {
-                    found.push(start..at);
-                }
-                if text(tokens, at) == ">" {
-                    return found;
-                }
-                start = at + 1;
-            }
-            ("<" | "(" | "[", _) => depth += 1,
-            (">" | ")" | "]", _) => depth = depth.saturating_sub(1),
-            (";" | "{" | "}", _) => break,
-            _ => {}
-        }
-    }
-    Vec::new()
 }
 
 #[cfg(test)]

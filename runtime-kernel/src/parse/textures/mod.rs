@@ -14,7 +14,8 @@ use runtime_core::DType;
 
 use self::format::Format;
 use self::functions::{functions, vector};
-use super::text_edits::{Edit, applied, arguments};
+use super::lists::List;
+use super::text_edits::{Edit, applied};
 use super::tokens::{Token, text, tokens};
 
 /// What the names of structures begin with that receive the layout of a texture's tensor; the number of its dimensions
@@ -179,8 +180,7 @@ fn calls(tokens: &[Token<'_>], texture: &Texture<'_>, edits: &mut Vec<Edit>) {
         if name.text != texture.name || text(tokens, at - 1) != "(" {
             continue;
         }
-        let arguments = arguments(tokens, at);
-        let Some(end) = arguments.last().map(|last| last.end) else { continue };
+        let Some(List { elements: arguments, close: end }) = List::at(tokens, at - 1) else { continue };
         let start = tokens[at - 2].range.start;
         if called == LEVELS {
             edits.push((start..tokens[end].range.end, "1u".to_owned()));

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn a_texture_becomes_a_buffer_and_its_calls_become_calls_of_functions() {
     let code = "@group(0) @binding(3) var\n t : texture_2d<f32>;\nfn f(p: vec2u) -> f32 {\n\
-                return textureLoad(t, p + vec2(1, g(2, 3)), 0).x + f32(textureDimensions(t,\n0).x + textureNumLevels(t)); }";
+                return textureLoad(t, p + vec2(1, g(2, 3)), 0).x + f32(textureDimensions(t,\n0).x + textureNumLevels(t,)); }";
     let edited = with_tensors(code);
     let (kept, added) = edited.rsplit_once('\n').unwrap();
     assert_eq!(

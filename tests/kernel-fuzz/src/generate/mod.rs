@@ -496,6 +496,7 @@ impl Generator {
                 && last.space == variable.space
                 && last.writable == variable.writable
                 && last.uniform == variable.uniform
+                && last.constant == variable.constant
         })
     }
 

@@ -3,6 +3,9 @@
 #else
 #define UNORDERED _Pragma("GCC ivdep")
 #pragma GCC optimize("no-split-loops")
+#if __GNUC__ == 12 && defined(__AVX512F__)
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
+#endif
 #endif
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
 #if __has_include(<features.h>)
