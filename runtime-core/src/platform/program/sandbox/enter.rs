@@ -42,9 +42,10 @@ impl Entry {
         use SandboxPart::{
             IpcNamespace, Landlock, MountNamespace, NetworkNamespace, PidNamespace, Seccomp, UserNamespace,
         };
-        if self.user.is_given_up() {
-            // The new user may not be able to open what it is given: a folder around it may be closed to it.
-            self.step(MountNamespace, |entry| entry.root.mount_places())?;
+        if self.parts.has(MountNamespace) && self.user.was_superuser() {
+            // Who is given up, or has privileges in a name space only, may not be able to open what is given: a folder around it may
+            // be another user's. In a container the superuser may have none here, and what is not mounted now is mounted there.
+            let _ = self.root.mount_places();
         }
         self.user.give_up()?;
         self.step(UserNamespace, |entry| entry.user.enter())?;
@@ -52,7 +53,7 @@ impl Entry {
         self.step(IpcNamespace, |_| unshare(libc::CLONE_NEWIPC))?;
         self.step(MountNamespace, |entry| {
             unshare(libc::CLONE_NEWNS)?;
-            if entry.user.is_given_up() { Ok(()) } else { entry.root.mount_places() }
+            entry.root.mount_places()
         })?;
         self.step(PidNamespace, |entry| {
             unshare(libc::CLONE_NEWPID)?;

@@ -22,6 +22,7 @@ mod user;
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -113,7 +114,11 @@ impl Sandbox {
         (deadline, bytes): (Duration, usize),
     ) -> Result<Output> {
         self.prepare(policy, command)?;
-        run_program(command, deadline, bytes).map_err(part::explained)
+        let mut output = run_program(command, deadline, bytes).map_err(part::explained)?;
+        if policy != SandboxPolicy::Off && !output.status.success() {
+            explain_denial(&mut output);
+        }
+        Ok(output)
     }
 
     /// Starts a command in the sandbox, as [`spawn_program`] does without one.
@@ -139,6 +144,8 @@ impl Sandbox {
         let folder = working_folder(command)?;
         let layout = Layout::new(&self.readable, &self.writable)?;
         layout.check_working_folder(&folder)?;
+        let user = UserMaps::new(self.gives_up_root);
+        check_use(&user, &folder)?;
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             Error::new(ErrorKind::OutOfResources, format!("cannot prepare a sandbox: {what}: {error}"))
         };
@@ -149,7 +156,7 @@ impl Sandbox {
         let filters = Filters::new().map_err(|error| failed("seccomp", &error))?;
         let mut entry = Entry {
             parts,
-            user: UserMaps::new(self.gives_up_root),
+            user,
             root: layout.root(self.shows_machine)?,
             folder: c_path(&folder)?,
             rules,
@@ -207,6 +214,31 @@ fn working_folder(command: &Command) -> Result<PathBuf> {
     let folder = command.get_current_dir().map_or_else(std::env::current_dir, std::path::absolute);
     folder
         .map_err(|error| Error::new(ErrorKind::Io, format!("the working folder: {error}")).with_source(error))
+}
+
+/// What a program of the superuser has to be told, which can open everything without a sandbox.
+const OF_SUPERUSER: &str = "in a sandbox, a program of the superuser opens only files of the superuser and those that all users may \
+                            open; run the command as the user who owns the files, or let all read them (`chmod -R a+rX`)";
+
+/// Checks that a program can work in a folder.
+///
+/// # Errors
+/// `InvalidArgument` if it is another user's and closed to the program.
+fn check_use(user: &UserMaps, folder: &Path) -> Result<()> {
+    // What cannot be read now is explained when the program is started.
+    match folder.metadata() {
+        Ok(found) if !user.uses_folder(found.uid(), found.gid(), found.mode()) => {
+            Err(Error::invalid(format!("the working folder \"{}\": {OF_SUPERUSER}", folder.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says why a program of the superuser could not open a file, if that is what it says.
+fn explain_denial(output: &mut Output) {
+    if UserMaps::new(false).was_superuser() && output.text().contains("ermission denied") {
+        output.stderr.extend_from_slice(format!("\nnote: {OF_SUPERUSER}\n").as_bytes());
+    }
 }
 
 fn c_path(path: &Path) -> Result<CString> {

@@ -16,6 +16,7 @@ const NOBODY: u32 = 65534;
 /// Whose program it is, and the texts that make that user and group those of the sandbox.
 #[derive(Debug)]
 pub(super) struct UserMaps {
+    was_superuser: bool,
     is_nobody: bool,
     users: String,
     groups: String,
@@ -28,14 +29,21 @@ impl UserMaps {
         let user = unsafe { libc::geteuid() };
         // SAFETY: only reads an ID.
         let group = unsafe { libc::getegid() };
-        let is_nobody = gives_up_root && user == 0;
+        let was_superuser = user == 0;
+        let is_nobody = gives_up_root && was_superuser;
         let (user, group) = if is_nobody { (NOBODY, NOBODY) } else { (user, group) };
-        Self { is_nobody, users: format!("{INSIDE} {user} 1"), groups: format!("{INSIDE} {group} 1") }
+        Self { was_superuser, is_nobody, users: format!("{INSIDE} {user} 1"), groups: format!("{INSIDE} {group} 1") }
     }
 
-    /// Whether the superuser is given up.
-    pub(super) const fn is_given_up(&self) -> bool {
-        self.is_nobody
+    /// Whether the superuser has started it, whose privileges the program does not have.
+    pub(super) const fn was_superuser(&self) -> bool {
+        self.was_superuser
+    }
+
+    /// Whether the program may use a folder of this owner, group and mode.
+    pub(super) const fn uses_folder(&self, owner: u32, group: u32, mode: u32) -> bool {
+        let own = if self.is_nobody { NOBODY } else { 0 };
+        !self.was_superuser || owner == own || mode & 0o001 != 0 || (group == own && mode & 0o010 != 0)
     }
 
     /// In the child: gives up further groups, and the superuser if that was asked for.
