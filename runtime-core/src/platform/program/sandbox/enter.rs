@@ -28,7 +28,7 @@ pub(super) struct Entry {
     pub(super) folder: CString,
     pub(super) rules: FileRules,
     pub(super) filters: Filters,
-    pub(super) limits: [SystemLimit; 5],
+    pub(super) limits: Vec<SystemLimit>,
     /// In the first process: where it tells how the program has ended.
     pub(super) status: RawFd,
 }

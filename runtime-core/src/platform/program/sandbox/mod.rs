@@ -161,7 +161,7 @@ impl Sandbox {
             folder: c_path(&folder)?,
             rules,
             filters,
-            limits: self.limits.system_limits(),
+            limits: self.limits.system_limits(parts.has(SandboxPart::UserNamespace)),
             status: -1,
         };
         #[allow(unsafe_code, reason = "prepares a child process")]
