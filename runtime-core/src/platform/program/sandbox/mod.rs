@@ -52,6 +52,8 @@ const SCRATCH: &str = "/.scratch";
 #[derive(Clone, Debug, Default)]
 pub struct Sandbox {
     readable: Vec<PathBuf>,
+    /// The words of commands of compilers, whose files may be read.
+    compilers: Vec<String>,
     writable: Vec<PathBuf>,
     limits: SandboxLimits,
     gives_up_root: bool,
@@ -142,7 +144,7 @@ impl Sandbox {
     fn confine(&self, command: &mut Command, parts: Parts) -> Result<()> {
         environment::clean(command);
         let folder = working_folder(command)?;
-        let layout = Layout::new(&self.readable, &self.writable)?;
+        let layout = Layout::new(&self.with_compilers().readable, &self.writable)?;
         layout.check_working_folder(&folder)?;
         let user = UserMaps::new(self.gives_up_root);
         check_use(&user, &folder)?;
