@@ -107,11 +107,13 @@ fn first_process() -> io::Result<RawFd> {
     }
 }
 
-/// Starts the process that becomes the program, and returns in it.
+/// Starts the process that becomes the program, and returns in it: with a session and a process group of its own, since signals to its
+/// group would leave the name space otherwise.
 fn program_process(out: RawFd) -> io::Result<()> {
     let child = fork()?;
     if child == 0 {
-        return Ok(());
+        // SAFETY: a system call without pointers.
+        return checked(unsafe { libc::setsid() }.into()).map(|_| ());
     }
     close_all_but(out);
     let status = wait_for(child);
