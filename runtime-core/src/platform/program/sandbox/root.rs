@@ -112,8 +112,9 @@ impl Root {
         // Read-only, because of the system's settings, which the superuser's programs could change even without capabilities. Where
         // parts of `/proc` are hidden, as in containers, it may not be mounted; no program depends on it.
         let flags = hardened | libc::MS_NOEXEC | libc::MS_RDONLY;
-        let options = if self.shows_machine { None } else { Some(c"subset=pid") };
-        let _ = mount(c"proc", c"proc", c"proc", flags, options);
+        // Processes that cannot be looked into are not listed: the first one is a copy of the parent, with its arguments.
+        let options = if self.shows_machine { c"hidepid=4" } else { c"hidepid=4,subset=pid" };
+        let _ = mount(c"proc", c"proc", c"proc", flags, Some(options));
         set_attributes(root, 0, libc::MOUNT_ATTR_RDONLY)?;
         pivot()
     }
