@@ -114,7 +114,7 @@ const TERMINAL: [libc::c_ulong; 2] = [libc::TIOCSTI, 0x541c /* TIOCLINUX */];
 
 /// The filters of a sandbox.
 #[derive(Debug)]
-pub(super) struct Filters([BpfProgram; 2]);
+pub(super) struct Filters(Vec<BpfProgram>);
 
 impl Filters {
     /// # Errors
@@ -132,7 +132,12 @@ impl Filters {
         let refused = program(refused, libc::EPERM)?;
         // Its flags are in memory, where no filter sees them. The C library uses `clone` where it does not exist.
         let unknown = program([(libc::SYS_clone3, Vec::new())].into(), libc::ENOSYS)?;
-        Ok(Self([refused, unknown]))
+        Ok(Self(vec![refused, unknown]))
+    }
+
+    /// None, for a system that cannot have them.
+    pub(super) const fn none() -> Self {
+        Self(Vec::new())
     }
 
     /// In the child: applies them for ever.

@@ -26,6 +26,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use self::access::Layout;
@@ -136,7 +137,7 @@ impl Sandbox {
         match policy {
             SandboxPolicy::Off => Ok(()),
             SandboxPolicy::Required => self.confine(command, Parts::ALL),
-            SandboxPolicy::BestEffort => self.confine(command, present().0),
+            SandboxPolicy::BestEffort => self.confine(command, present()?.0),
         }
     }
 
@@ -155,7 +156,13 @@ impl Sandbox {
             true => FileRules::new(&layout).map_err(|error| failed("Landlock", &error))?,
             false => FileRules::default(),
         };
-        let filters = Filters::new().map_err(|error| failed("seccomp", &error))?;
+        let filters = match parts.has(SandboxPart::Seccomp) {
+            true => Filters::new().map_err(|error| {
+                let lacking = part::failure(SandboxPart::Seccomp, &io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+                failed("seccomp", &error).with_source(lacking)
+            })?,
+            false => Filters::none(),
+        };
         let mut entry = Entry {
             parts,
             user,
@@ -178,26 +185,38 @@ impl Sandbox {
 /// What this system lacks for a sandbox: nothing if it is whole. Starts a program, once for each part that is missing.
 #[must_use]
 pub fn missing_sandbox_parts() -> Vec<MissingPart> {
-    present().1
+    present().map_or_else(|error| vec![MissingPart::unknown(&error)], |present| present.1.clone())
 }
 
-/// The parts that this system has, and what it lacks.
-fn present() -> (Parts, Vec<MissingPart>) {
+/// The parts that a system has, and what it lacks.
+type Present = (Parts, Vec<MissingPart>);
+
+/// What this system has. It is found out once: what fails later is an error, and makes no sandbox smaller.
+fn present() -> Result<&'static Present> {
+    static PRESENT: OnceLock<Present> = OnceLock::new();
+    if let Some(present) = PRESENT.get() {
+        return Ok(present);
+    }
+    let found = find_parts(probe)?;
+    Ok(PRESENT.get_or_init(|| found))
+}
+
+/// Tries a sandbox without the parts that the system is found to lack, until it works.
+///
+/// # Errors
+/// Those of `probe` that tell of no missing part: as on a system that has no memory now.
+fn find_parts(probe: impl Fn(Parts) -> Result<()>) -> Result<Present> {
     let (mut parts, mut missing) = (Parts::ALL, Vec::new());
     while let Err(error) = probe(parts) {
-        match part::failed(&error).filter(|(part, _)| parts.has(*part)) {
+        match part::lacking(&error).filter(|(part, _)| parts.has(*part)) {
             Some((part, cause)) => {
                 parts.remove(part);
                 missing.push(MissingPart::new(part, &cause));
             }
-            // Nothing of the sandbox is to blame, or it cannot be told what.
-            None => {
-                missing.push(MissingPart::unknown(&error));
-                return (Parts::NONE, missing);
-            }
+            None => return Err(part::explained(error)),
         }
     }
-    (parts, missing)
+    Ok((parts, missing))
 }
 
 /// Starts a program that does nothing.
@@ -251,4 +270,35 @@ fn c_path(path: &Path) -> Result<CString> {
 /// The last error of the C library, if `result` says that there is one.
 fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failing(part: SandboxPart, number: i32) -> Error {
+        let cause = part::failure(part, &io::Error::from_raw_os_error(number));
+        Error::new(ErrorKind::Unavailable, "cannot run").with_source(cause)
+    }
+
+    #[test]
+    fn parts_that_are_missing_are_left_out() {
+        let probe = |parts: Parts| match (parts.has(SandboxPart::UserNamespace), parts.has(SandboxPart::Landlock)) {
+            (true, _) => Err(failing(SandboxPart::UserNamespace, libc::EPERM)),
+            (_, true) => Err(failing(SandboxPart::Landlock, libc::EOPNOTSUPP)),
+            _ => Ok(()),
+        };
+        let (parts, missing) = find_parts(probe).unwrap();
+        assert!(parts.has(SandboxPart::Seccomp) && !parts.has(SandboxPart::MountNamespace));
+        assert_eq!(missing.len(), 2);
+    }
+
+    #[test]
+    fn a_system_that_is_exhausted_lacks_nothing() {
+        for number in [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE] {
+            let error = find_parts(|_| Err(failing(SandboxPart::PidNamespace, number))).unwrap_err();
+            assert!(error.message().contains("PID name spaces"), "{error}");
+        }
+        assert!(find_parts(|_| Err(Error::new(ErrorKind::Timeout, "slow"))).is_err());
+    }
 }
