@@ -158,7 +158,8 @@ impl Sandbox {
         };
         let filters = match parts.has(SandboxPart::Seccomp) {
             true => Filters::new().map_err(|error| {
-                let lacking = part::failure(SandboxPart::Seccomp, &io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+                let lacking =
+                    part::failure(SandboxPart::Seccomp, &io::Error::from_raw_os_error(libc::EOPNOTSUPP));
                 failed("seccomp", &error).with_source(lacking)
             })?,
             false => Filters::none(),
@@ -283,11 +284,12 @@ mod tests {
 
     #[test]
     fn parts_that_are_missing_are_left_out() {
-        let probe = |parts: Parts| match (parts.has(SandboxPart::UserNamespace), parts.has(SandboxPart::Landlock)) {
-            (true, _) => Err(failing(SandboxPart::UserNamespace, libc::EPERM)),
-            (_, true) => Err(failing(SandboxPart::Landlock, libc::EOPNOTSUPP)),
-            _ => Ok(()),
-        };
+        let probe =
+            |parts: Parts| match (parts.has(SandboxPart::UserNamespace), parts.has(SandboxPart::Landlock)) {
+                (true, _) => Err(failing(SandboxPart::UserNamespace, libc::EPERM)),
+                (_, true) => Err(failing(SandboxPart::Landlock, libc::EOPNOTSUPP)),
+                _ => Ok(()),
+            };
         let (parts, missing) = find_parts(probe).unwrap();
         assert!(parts.has(SandboxPart::Seccomp) && !parts.has(SandboxPart::MountNamespace));
         assert_eq!(missing.len(), 2);
@@ -296,7 +298,11 @@ mod tests {
     #[test]
     fn a_system_that_is_exhausted_lacks_nothing() {
         for number in [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE] {
-            let error = find_parts(|_| Err(failing(SandboxPart::PidNamespace, number))).unwrap_err();
+            let probe = |parts: Parts| match parts.has(SandboxPart::PidNamespace) {
+                true => Err(failing(SandboxPart::PidNamespace, number)),
+                false => Ok(()),
+            };
+            let error = find_parts(probe).unwrap_err();
             assert!(error.message().contains("PID name spaces"), "{error}");
         }
         assert!(find_parts(|_| Err(Error::new(ErrorKind::Timeout, "slow"))).is_err());
