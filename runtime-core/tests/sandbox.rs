@@ -336,7 +336,8 @@ fn below_another_users() -> Result<Completion, Failed> {
         return Err(open.text().into());
     }
     let private = print(&spec, "private")?.text();
-    let closed = print(&closed, "open").map_or_else(|error| error.message().to_owned(), |output| output.text());
+    let closed =
+        print(&closed, "open").map_or_else(|error| error.message().to_owned(), |output| output.text());
     for text in [private, closed] {
         if !text.contains("superuser") {
             return Err(text.into());

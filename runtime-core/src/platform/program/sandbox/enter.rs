@@ -18,6 +18,9 @@ use super::part::{Parts, SandboxPart, failure};
 use super::root::Root;
 use super::user::{self, UserMaps, unshare};
 
+/// The descriptors that are looked at where the system cannot close a range of them.
+const DESCRIPTORS: u32 = 4096;
+
 /// What a child needs to enter its sandbox.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -42,6 +45,7 @@ impl Entry {
         use SandboxPart::{
             IpcNamespace, Landlock, MountNamespace, NetworkNamespace, PidNamespace, Seccomp, UserNamespace,
         };
+        user::be_ended_first();
         if self.parts.has(MountNamespace) && self.user.was_superuser() {
             // Who is given up, or has privileges in a name space only, may not be able to open what is given: a folder around it may
             // be another user's. In a container the superuser may have none here, and what is not mounted now is mounted there.
@@ -192,6 +196,12 @@ fn close_all_but(kept: RawFd) {
     let kept = kept.cast_unsigned();
     for (first, last) in [(0, kept.wrapping_sub(1)), (kept + 1, u32::MAX)] {
         // SAFETY: a system call without pointers. All that this process uses afterwards is kept.
-        unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
+            // Linux before 5.9.
+            for descriptor in first..=last.min(DESCRIPTORS) {
+                // SAFETY: as above; fails for a number that is no descriptor.
+                unsafe { libc::close(descriptor.cast_signed()) };
+            }
+        }
     }
 }

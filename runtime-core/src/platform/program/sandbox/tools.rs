@@ -221,7 +221,8 @@ mod tests {
             create_dir(home.join(name)).unwrap();
         }
         let told = of_compiler.display();
-        let script = format!("echo 'libraries: ={told}/../../../gcc:{0}:{0}/bin/..:/missing'", home.display());
+        let script =
+            format!("echo 'libraries: ={told}/../../../gcc:{0}:{0}/bin/..:/missing'", home.display());
         for program in ["bin/gcc", ".local/bin/gcc"] {
             let program = home.join(program);
             program_at(&program, &script);

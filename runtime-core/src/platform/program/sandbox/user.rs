@@ -32,7 +32,12 @@ impl UserMaps {
         let was_superuser = user == 0;
         let is_nobody = gives_up_root && was_superuser;
         let (user, group) = if is_nobody { (NOBODY, NOBODY) } else { (user, group) };
-        Self { was_superuser, is_nobody, users: format!("{INSIDE} {user} 1"), groups: format!("{INSIDE} {group} 1") }
+        Self {
+            was_superuser,
+            is_nobody,
+            users: format!("{INSIDE} {user} 1"),
+            groups: format!("{INSIDE} {group} 1"),
+        }
     }
 
     /// Whether the superuser has started it, whose privileges the program does not have.
@@ -79,6 +84,11 @@ fn become_nobody() -> io::Result<()> {
     // Its files in `/proc` are the superuser's otherwise.
     // SAFETY: only sets an attribute of this process.
     checked(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }.into()).map(|_| ())
+}
+
+/// In the child: where memory is short, the system ends its program before others. Without `/proc` it may not.
+pub(super) fn be_ended_first() {
+    let _ = write(c"/proc/self/oom_score_adj", "1000");
 }
 
 fn write(file: &CStr, text: &str) -> io::Result<()> {
