@@ -41,7 +41,7 @@ pub(crate) struct PoolArguments {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     start_timeout: Option<Duration>,
     /// Sandbox of compilers of kernels: `required`, `best-effort` (with what the system has) or `off` [default: required, in eval
-    /// and fuse best-effort; RUNTIME_SANDBOX can make it stricter]
+    /// and fuse best-effort; `RUNTIME_SANDBOX` can make it stricter]
     #[arg(long, value_name = "POLICY")]
     sandbox: Option<SandboxPolicy>,
     #[command(flatten)]
