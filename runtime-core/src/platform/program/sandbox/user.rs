@@ -30,7 +30,7 @@ impl UserMaps {
         // SAFETY: only reads an ID.
         let group = unsafe { libc::getegid() };
         let was_superuser = user == 0;
-        let is_nobody = gives_up_root && was_superuser;
+        let is_nobody = gives_up_root && was_superuser && knows_nobody();
         let (user, group) = if is_nobody { (NOBODY, NOBODY) } else { (user, group) };
         Self {
             was_superuser,
@@ -67,6 +67,22 @@ impl UserMaps {
         write(c"/proc/self/gid_map", &self.groups)?;
         write(c"/proc/self/uid_map", &self.users)
     }
+}
+
+/// Whether there is such a user and group here: in some containers the superuser is the only one, an ordinary user in truth.
+fn knows_nobody() -> bool {
+    ["/proc/self/uid_map", "/proc/self/gid_map"].iter().all(|file| {
+        // Without `/proc` it is tried.
+        std::fs::read_to_string(file).map_or(true, |map| has_id(&map, NOBODY))
+    })
+}
+
+/// Whether a map of a user name space has this ID: its lines are the first one inside, the first one outside, and their number.
+fn has_id(map: &str, id: u32) -> bool {
+    map.lines().any(|line| {
+        let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        matches!(numbers[..], [first, _, count] if (first..first.saturating_add(count)).contains(&id.into()))
+    })
 }
 
 /// In the child: moves it to new name spaces.
@@ -122,4 +138,20 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
     let none = [0_u32; 6];
     // SAFETY: both structures are those of this version, and outlive the call.
     checked(unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) }).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_tells_its_users() {
+        let container = "         0     100000      65536\n     70000          1          1\n";
+        for (map, expected) in
+            [("0 0 4294967295\n", true), (container, true), ("0 1000 1\n", false), ("", false)]
+        {
+            assert_eq!(has_id(map, NOBODY), expected, "{map}");
+        }
+        assert!(!has_id(container, 65_536) && has_id(container, 70_000));
+    }
 }
