@@ -5,6 +5,8 @@ use runtime_core::{Error, Options, Result};
 
 /// The formats that a board accepts, the preferred one first.
 pub(crate) const FORMATS: [&str; 2] = ["c", "elf"];
+/// The option that names more folders of the code: those of a spec.
+pub(crate) const READABLE: &str = "readable";
 /// Most calls of the kernel in a run.
 const MAX_CALLS: i64 = 1 << 30;
 
@@ -28,6 +30,11 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "File that each run fills with the count of each function, as lines NAME COUNT; emulators only.",
         ),
         OptionSpec::module("debug", false, "Compile for a debugger."),
+        OptionSpec::module(
+            READABLE,
+            "",
+            "Folder that the compiler may read in a sandbox, besides that of the code; a list.",
+        ),
     ]
 }
 

@@ -41,8 +41,8 @@ pub(crate) fn run(
     // Messages in English.
     command.args(&compiler[1..]).env("LC_ALL", "C");
     prepare(&mut command);
-    let words = compiler.iter().skip(1).map(String::as_str);
-    let sandbox = sandbox.compiler(&compiler[0]).flags(words, Path::new("/"));
+    let words = compiler.iter().map(String::as_str);
+    let sandbox = sandbox.compiler(words.clone()).flags(words, Path::new("/"));
     let output = sandbox.run(SandboxPolicy::of_process()?, &mut command, (deadline, bytes));
     let output = output.map_err(|error| match error.kind() {
         ErrorKind::Unavailable => error.with_note(format!("{from}: name a C compiler that is installed")),

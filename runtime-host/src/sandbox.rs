@@ -14,9 +14,11 @@ pub(crate) fn for_code(folder: &Path, private: &Path, options: &Options) -> Sand
     for key in [READABLE, "include", "source", "libraries"] {
         paths.extend(options.texts(key).filter(|text| !text.is_empty()).map(|text| folder.join(text)));
     }
-    // A library may need others beside it, and a further file includes those.
-    let files: Vec<PathBuf> = paths.iter().filter(|path| path.is_file()).cloned().collect();
-    paths.extend(files.iter().filter_map(|file| Some(file.parent()?.to_owned())));
+    // A further file includes those beside it. Beside a library may be anything: a flag names the folder of others that it needs.
+    let sources: Vec<PathBuf> = options.texts("source").map(|file| folder.join(file)).collect();
+    paths.extend(
+        sources.iter().filter(|file| file.is_file()).filter_map(|file| Some(file.parent()?.to_owned())),
+    );
     let flags = options.texts("flags").flat_map(str::split_whitespace);
     Sandbox::new().write(private).read_existing(paths).flags(flags, folder)
 }

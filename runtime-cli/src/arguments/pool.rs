@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use clap::Args;
-use runtime_core::backend::{SandboxPolicy, missing_sandbox_parts};
+use runtime_core::backend::{MissingPart, SandboxPolicy, missing_sandbox_parts};
 use runtime_core::{Error, ErrorKind, Options, Result};
 use runtime_harness::pool::LaunchTemplate;
 use runtime_harness::worker::protocol::Reply;
@@ -41,7 +41,7 @@ pub(crate) struct PoolArguments {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     start_timeout: Option<Duration>,
     /// Sandbox of compilers of kernels: `required`, `best-effort` (with what the system has) or `off` [default: required, in eval
-    /// and fuse best-effort]
+    /// and fuse best-effort; `RUNTIME_SANDBOX` can make it stricter]
     #[arg(long, value_name = "POLICY")]
     sandbox: Option<SandboxPolicy>,
     #[command(flatten)]
@@ -125,16 +125,16 @@ impl PoolArguments {
         Ok(PoolOptions { device_variables, ..self.options(sandbox)? })
     }
 
-    /// A pool of workers that are this program, with this sandbox unless another one was asked for.
+    /// A pool of workers that are this program, with at least this sandbox unless another one was asked for.
     ///
     /// # Errors
-    /// `Io` if this program is not found; `Unavailable` if this system lacks a part of a sandbox that is required.
+    /// `Io` if this program is not found; `Unavailable` if this system lacks a part of a sandbox that is required;
+    /// `InvalidArgument` for the variable of the sandbox.
     pub(crate) fn options(&self, sandbox: SandboxPolicy) -> Result<PoolOptions> {
         let mut options = PoolOptions::new(this_program()?);
-        let sandbox = self.sandbox.unwrap_or(sandbox);
-        if self.launch.is_none() {
-            check_sandbox(sandbox)?;
-        }
+        let sandbox = wanted_sandbox(self.sandbox, sandbox, SandboxPolicy::of_process()?);
+        let sandbox =
+            if self.launch.is_none() { sandbox_here(sandbox, &missing_sandbox_parts)? } else { sandbox };
         options.arguments.extend(["--sandbox".into(), sandbox.name().into()]);
         options.launch.clone_from(&self.launch);
         options.workers = self.workers();
@@ -154,31 +154,41 @@ impl PoolArguments {
     }
 }
 
-/// Says what this system lacks for a sandbox.
+/// The sandbox that is wanted: the one that was asked for, or the stricter one of the command's and that of this process.
+fn wanted_sandbox(
+    asked_for: Option<SandboxPolicy>,
+    of_command: SandboxPolicy,
+    of_process: SandboxPolicy,
+) -> SandboxPolicy {
+    asked_for.unwrap_or_else(|| of_command.max(of_process))
+}
+
+/// The sandbox of workers on this system, which says what it lacks: where it lacks nothing, none of them goes on without a part.
 ///
 /// # Errors
-/// `Unavailable`, with the remedy, if one is required.
-fn check_sandbox(policy: SandboxPolicy) -> Result<()> {
+/// `Unavailable`, with the remedy, if a part is missing and required, and if it cannot be found out what is missing.
+fn sandbox_here(policy: SandboxPolicy, missing: &dyn Fn() -> Vec<MissingPart>) -> Result<SandboxPolicy> {
     if policy == SandboxPolicy::Off {
-        return Ok(());
+        return Ok(policy);
     }
-    let missing: Vec<String> = missing_sandbox_parts().iter().map(ToString::to_string).collect();
-    match policy {
-        _ if missing.is_empty() => Ok(()),
-        SandboxPolicy::Required => Err(Error::new(
-            ErrorKind::Unavailable,
-            format!(
-                "this system lacks a part of the sandbox for code of others (--sandbox best-effort goes on without it): {}",
-                missing.join("; ")
-            ),
-        )),
-        _ => {
-            for part in missing {
-                output::print_stderr(&format!("warning: compilers of kernels run without {part}"));
-            }
-            Ok(())
-        }
+    let missing = missing();
+    let told = || missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let refused = |message: &str| Err(Error::new(ErrorKind::Unavailable, format!("{message}: {}", told())));
+    if missing.is_empty() {
+        return Ok(SandboxPolicy::Required);
     }
+    if missing.iter().any(|missing| missing.part.is_none()) {
+        return refused("no program can be started in a sandbox (--sandbox off goes on without one)");
+    }
+    if policy == SandboxPolicy::Required {
+        return refused(
+            "this system lacks a part of the sandbox for code of others (--sandbox best-effort goes on without it)",
+        );
+    }
+    for part in missing {
+        output::print_stderr(&format!("warning: compilers of kernels run without {part}"));
+    }
+    Ok(policy)
 }
 
 /// The least that a worker needs to load backends and drivers.
@@ -211,7 +221,40 @@ pub(crate) fn this_program() -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use runtime_core::backend::SandboxPart;
+
     use super::*;
+
+    #[test]
+    fn a_variable_makes_the_sandbox_stricter_only() {
+        use SandboxPolicy::{BestEffort, Off, Required};
+        assert_eq!(wanted_sandbox(None, BestEffort, Required), Required);
+        assert_eq!(wanted_sandbox(None, BestEffort, Off), BestEffort);
+        assert_eq!(wanted_sandbox(None, Required, BestEffort), Required);
+        assert_eq!(wanted_sandbox(Some(Off), Required, Required), Off);
+    }
+
+    #[test]
+    fn workers_have_the_sandbox_that_was_found_here() {
+        use SandboxPolicy::{BestEffort, Off, Required};
+        let lacks = |part| move || vec![MissingPart { part, cause: "cause".to_owned(), remedy: "remedy" }];
+        let (whole, without, unknown) = (Vec::new, lacks(Some(SandboxPart::Landlock)), lacks(None));
+        for (policy, found) in [(Off, Off), (BestEffort, Required), (Required, Required)] {
+            assert_eq!(sandbox_here(policy, &whole).unwrap(), found);
+        }
+        assert_eq!(sandbox_here(BestEffort, &without).unwrap(), BestEffort);
+        let refused = sandbox_here(Required, &without).unwrap_err();
+        assert!(
+            refused.message().contains("Landlock") && refused.message().contains("best-effort"),
+            "{refused}"
+        );
+        let refused = sandbox_here(BestEffort, &unknown).unwrap_err();
+        assert!(
+            refused.message().contains("cause") && refused.message().contains("--sandbox off"),
+            "{refused}"
+        );
+        assert_eq!(sandbox_here(Off, &unknown).unwrap(), Off);
+    }
 
     #[test]
     fn memory_limits_have_binary_units() {

@@ -1,6 +1,6 @@
 //! What kernels make their compilers read: with `--isolate` nothing outside of the folders of the spec and of the system. Each case
-//! is run without the sandbox too, where it works. Ignored where the system lacks a part of the sandbox; `RUNTIME_REQUIRE=sandbox`
-//! makes that a failure. Build the workspace first.
+//! is run without the sandbox too, where it works. Ignored where the system lacks a part of the sandbox, or a board is not installed;
+//! `RUNTIME_REQUIRE=sandbox` or `embedded` makes that a failure. Build the workspace first.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,16 +12,22 @@ use runtime_core::backend::missing_sandbox_parts;
 use serde_json::Value;
 use test_process::required;
 
+use crate::boards;
+
 /// What a kernel says, and whether it may. `{outside}` is the path of a file beside the spec's folder.
 struct Case {
     name: &'static str,
     /// In front of the kernel, which returns `VALUE`.
     code: &'static str,
     options: &'static str,
+    device: &'static str,
     is_allowed: bool,
 }
 
-static CASES: [Case; 9] = [
+/// A board whose machine is emulated.
+const BOARD: &str = "embedded:riscv64-virt";
+
+static CASES: [Case; 12] = [
     refused("an_include", "#include \"{outside}.h\""),
     refused("a_relative_include", "#include \"../../outside.h\""),
     refused("an_include_of_a_macro", "#define FILE \"{outside}.h\"\n#include FILE"),
@@ -35,27 +41,37 @@ static CASES: [Case; 9] = [
         "#if __has_include(\"{outside}.h\")\n#define VALUE 7\n#else\n#error it is not there\n#endif",
     ),
     refused("a_symbolic_link", "#include \"link.h\""),
+    Case {
+        options: "options = { libraries = \"{folder}/liboutside.so\" }\n",
+        ..refused("a_header_beside_a_library", "#include \"{outside}.h\"")
+    },
+    Case { device: BOARD, ..refused("an_include_on_a_board", "#include \"{outside}.h\"") },
+    Case { device: BOARD, ..allowed("the_specs_folder_on_a_board", "#include \"../inside.h\"", "") },
     allowed("the_specs_folder", "#include \"../inside.h\"", ""),
     allowed("a_header_of_the_system", "#include <math.h>\n#include <omp.h>\n#define VALUE 7", ""),
     allowed("a_folder_that_the_spec_names", "#include <outside.h>", "options = { include = \"{folder}\" }\n"),
 ];
 
 const fn refused(name: &'static str, code: &'static str) -> Case {
-    Case { name, code, options: "", is_allowed: false }
+    Case { name, code, options: "", device: "host:0", is_allowed: false }
 }
 
 const fn allowed(name: &'static str, code: &'static str, options: &'static str) -> Case {
-    Case { name, code, options, is_allowed: true }
+    Case { name, code, options, device: "host:0", is_allowed: true }
 }
 
 pub(crate) fn trials() -> Vec<Trial> {
     let missing: Vec<String> = missing_sandbox_parts().iter().map(ToString::to_string).collect();
+    let sandbox = (!missing.is_empty()).then(|| ("sandbox", missing.join("\n")));
     let trial = |case: &'static Case| {
-        let missing = missing.join("\n");
-        Trial::ignorable_test(format!("compilers::{}", case.name), move || match missing.is_empty() {
-            true => check(case).map(|()| Completion::Completed),
-            false if required("sandbox") => Err(Failed::from(missing)),
-            false => Ok(Completion::ignored_with(missing)),
+        let missing = sandbox.clone();
+        Trial::ignorable_test(format!("compilers::{}", case.name), move || {
+            let board = || Some(("embedded", boards::missing(case.device.strip_prefix("embedded:")?)?));
+            match missing.or_else(board) {
+                None => check(case).map(|()| Completion::Completed),
+                Some((name, reason)) if required(name) => Err(Failed::from(reason)),
+                Some((_, reason)) => Ok(Completion::ignored_with(reason)),
+            }
         })
     };
     CASES.iter().map(trial).collect()
@@ -67,11 +83,11 @@ fn check(case: &Case) -> Result<(), Failed> {
     std::fs::write(outside.with_extension("h"), "#define VALUE 7\n")?;
     std::fs::write(outside.with_extension("bin"), 7_i32.to_le_bytes())?;
     let spec = write_spec(folder.path(), case, &outside)?;
-    let free = status(&spec, &["--isolate", "--sandbox", "off"])?;
+    let free = status(&spec, case.device, "off")?;
     if free != "right" {
         return Err(format!("without a sandbox: {free}").into());
     }
-    let confined = status(&spec, &["--isolate", "--sandbox", "required"])?;
+    let confined = status(&spec, case.device, "required")?;
     let expected = if case.is_allowed { "right" } else { "failed: compile" };
     if confined != expected { Err(confined.into()) } else { Ok(()) }
 }
@@ -87,6 +103,11 @@ fn write_spec(folder: &Path, case: &Case, outside: &Path) -> std::io::Result<Pat
     };
     let text = format!("{}\nvoid kernel(int *x) {{ *x = VALUE; }}\n", named(case.code));
     std::fs::write(code.join("kernel.c"), text)?;
+    if case.options.contains("liboutside.so") {
+        let mut linker = Command::new("cc");
+        linker.args(["-shared", "-x", "c", "/dev/null", "-o"]).arg(outside.with_file_name("liboutside.so"));
+        assert!(linker.status()?.success());
+    }
     std::fs::write(folder.join("spec/reference.c"), "void kernel(int *x) { *x = 7; }\n")?;
     let spec = folder.join("spec/kernel.toml");
     let text = "version = 1\n[kernel]\npath = \"code/kernel.c\"\nentry = \"kernel\"\n{options}[[arg]]\nname = \"x\"\n\
@@ -97,13 +118,20 @@ fn write_spec(folder: &Path, case: &Case, outside: &Path) -> std::io::Result<Pat
 }
 
 /// The status of the row, and the kind of a failure.
-fn status(spec: &Path, arguments: &[&str]) -> Result<String, Failed> {
+fn status(spec: &Path, device: &str, policy: &str) -> Result<String, Failed> {
     let rows = spec.with_extension("json");
     let runtime = Path::new(env!("CARGO_BIN_EXE_runtime"));
-    let library = format!("{}runtime_host{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let libraries = ["host", "embedded"].map(|name| {
+        let file = format!("{}runtime_{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+        runtime.with_file_name(file)
+    });
     let mut command = Command::new(runtime);
-    command.arg("eval").arg(spec).args(["--device", "host:0", "--json"]).arg(&rows).args(arguments);
-    command.env("RUNTIME_BACKENDS", runtime.with_file_name(library)).env("RUNTIME_SHARE", "1");
+    command
+        .arg("eval")
+        .arg(spec)
+        .args(["--device", device, "--isolate", "--sandbox", policy, "--json"])
+        .arg(&rows);
+    command.env("RUNTIME_BACKENDS", std::env::join_paths(libraries)?).env("RUNTIME_SHARE", "1");
     let output = command.env("RUNTIME_CACHE", "off").output()?;
     let said = || {
         format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))

@@ -14,14 +14,22 @@ pub(crate) struct Attack {
     pub(crate) run: fn() -> Result<(), String>,
     /// Whether it is refused to ordinary users only.
     pub(crate) is_for_users: bool,
+    /// Whether some machines refuse it without a sandbox: by Yama, in containers, by `ulimit`.
+    pub(crate) may_be_refused: bool,
 }
 
 const fn attack(name: &'static str, run: fn() -> Result<(), String>) -> Attack {
-    Attack { name, run, is_for_users: false }
+    Attack { name, run, is_for_users: false, may_be_refused: false }
 }
 
 const fn of_user(name: &'static str, run: fn() -> Result<(), String>) -> Attack {
-    Attack { name, run, is_for_users: true }
+    Attack { is_for_users: true, ..attack(name, run) }
+}
+
+impl Attack {
+    const fn if_the_machine_allows_it(self) -> Self {
+        Self { may_be_refused: true, ..self }
+    }
 }
 
 pub(crate) const ATTACKS: &[Attack] = &[
@@ -50,12 +58,13 @@ pub(crate) const ATTACKS: &[Attack] = &[
             SocketAddr::from_abstract_name(variable("abstract")).map_err(|error| error.to_string())?;
         text(UnixStream::connect_addr(&address))
     }),
+    attack("connects_to_a_socket_that_it_may_read", || text(UnixStream::connect(path("readable", "socket")))),
     // SAFETY: no memory is passed.
     attack("signals_a_process", || called(unsafe { libc::kill(number("victim"), libc::SIGKILL) })),
     attack("sees_a_process", || text(fs::metadata(format!("/proc/{}/stat", number("victim"))))),
-    attack("traces_a_process", || seize(number("victim"))),
-    attack("traces_its_own_child", || with_child(seize)),
-    attack("reads_the_memory_of_its_own_child", || with_child(read_memory)),
+    attack("traces_a_process", || seize(number("victim"))).if_the_machine_allows_it(),
+    attack("traces_its_own_child", || with_child(seize)).if_the_machine_allows_it(),
+    attack("reads_the_memory_of_its_own_child", || with_child(read_memory)).if_the_machine_allows_it(),
     attack("attaches_memory_of_system_v", || {
         // SAFETY: the system chooses the address.
         let address = unsafe { libc::shmat(number("segment"), std::ptr::null(), libc::SHM_RDONLY) };
@@ -65,7 +74,8 @@ pub(crate) const ATTACKS: &[Attack] = &[
         // SAFETY: without parameters the call fails.
         unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, std::ptr::null::<u8>()) };
         lacks_memory()
-    }),
+    })
+    .if_the_machine_allows_it(),
     attack("makes_a_name_space", || {
         // SAFETY: a system call without pointers.
         called(unsafe { libc::unshare(libc::CLONE_NEWUSER) })
@@ -96,7 +106,8 @@ pub(crate) const ATTACKS: &[Attack] = &[
         let children: Vec<i32> = (0..300).map(|_| fork_asleep()).collect();
         let all = children.iter().filter(|child| **child > 0).try_for_each(|child| end(*child));
         all.and_then(|()| called(*children.iter().min().unwrap_or(&-1)))
-    }),
+    })
+    .if_the_machine_allows_it(),
 ];
 
 /// What the superuser's programs may do.
@@ -106,14 +117,16 @@ pub(crate) const OF_ROOT: &[Attack] = &[
         let setting = "/proc/sys/vm/overcommit_ratio";
         let value = fs::read(setting).unwrap_or_else(|_| b"50".to_vec());
         text(fs::write(setting, value))
-    }),
-    attack("writes_beside_the_systems_files", || write_new(Path::new("/usr/lib"))),
+    })
+    .if_the_machine_allows_it(),
+    attack("writes_beside_the_systems_files", || write_new(Path::new("/usr/lib"))).if_the_machine_allows_it(),
     attack("makes_a_device", || {
         let file = std::ffi::CString::new(path("writable", "device").into_os_string().into_encoded_bytes());
         let file = file.map_err(|error| error.to_string())?;
         // SAFETY: the path is terminated and outlives the call.
         called(unsafe { libc::mknod(file.as_ptr(), libc::S_IFCHR | 0o600, libc::makedev(1, 3)) })
-    }),
+    })
+    .if_the_machine_allows_it(),
     attack("mounts_a_file_system", || {
         let folder = std::ffi::CString::new(path("writable", "").into_os_string().into_encoded_bytes());
         let (kind, folder) = (c"tmpfs".as_ptr(), folder.map_err(|error| error.to_string())?);
@@ -121,13 +134,15 @@ pub(crate) const OF_ROOT: &[Attack] = &[
         called(unsafe { libc::mount(kind, folder.as_ptr(), kind, 0, std::ptr::null()) })?;
         // SAFETY: the text is terminated and outlives the call.
         called(unsafe { libc::umount(folder.as_ptr()) })
-    }),
+    })
+    .if_the_machine_allows_it(),
     attack("sets_the_clock", || {
         let (clock, no_time) = (libc::CLOCK_REALTIME, std::ptr::null::<libc::timespec>());
         // SAFETY: without a time the call fails.
         unsafe { libc::syscall(libc::SYS_clock_settime, clock, no_time) };
         lacks_memory()
-    }),
+    })
+    .if_the_machine_allows_it(),
 ];
 
 /// Leaves a process behind, in a session of its own, which has locked a file; prints its number.
@@ -135,6 +150,11 @@ pub(crate) fn leave_daemon() -> Result<(), String> {
     let lock = fs::File::create(path("writable", "lock")).map_err(|error| error.to_string())?;
     text(lock.lock())?;
     let child = fork_asleep();
+    // Until then it is in the group of this process, which is ended.
+    // SAFETY: a system call without pointers.
+    while child > 0 && unsafe { libc::getsid(child) } != child {
+        std::thread::yield_now();
+    }
     println!("{child}");
     called(child)
 }

@@ -73,7 +73,7 @@ impl Compiler<'_> {
     pub(super) fn compile_firmware(self, source: &str, flags: &[String], object: &Path) -> Result<()> {
         let mut command = self.gcc();
         command.args(["-Os", "-c", source, "-o"]).arg(object).args(flags);
-        self.run(&mut command, self.folder)
+        self.run(&mut command, self.folder, None)
     }
 
     /// Compiles a kernel in `folder` and links it with the firmware.
@@ -113,7 +113,7 @@ impl Compiler<'_> {
             .arg("-L")
             .arg(self.folder)
             .args(self.place_breakpoint());
-        self.run(&mut command, folder)
+        self.run(&mut command, folder, Some(source))
     }
 
     /// The linker's flag that keeps the breakpoint of an emulator away from other code.
@@ -127,7 +127,7 @@ impl Compiler<'_> {
     fn only_function(self, folder: &Path, file: &str, source: &Source<'_>) -> Result<String> {
         let mut command = self.kernel_gcc(source)?;
         command.args(["-O0", "-g0", "-x", "c", "-c", file, "-o", "generated/kernel.o"]);
-        self.run(&mut command, folder)?;
+        self.run(&mut command, folder, Some(source))?;
         let object = folder.join(GENERATED).join("kernel.o");
         let object = fs::read(object).map_err(|error| io("kernel.o", &error))?;
         let mut found = functions(&object);
@@ -161,8 +161,12 @@ impl Compiler<'_> {
         Ok(command)
     }
 
-    fn run(self, command: &mut Command, folder: &Path) -> Result<()> {
-        let (succeeded, log) = tool::compile(command, folder, &[self.folder.to_owned()])?;
+    /// Runs a command in `folder`, for the kernel `source` or the firmware.
+    fn run(self, command: &mut Command, folder: &Path, source: Option<&Source<'_>>) -> Result<()> {
+        let readable = source.into_iter().flat_map(|source| source.options.texts(module::READABLE));
+        let readable = readable.filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        let readable: Vec<PathBuf> = readable.chain([self.folder.to_owned()]).collect();
+        let (succeeded, log) = tool::compile(command, folder, &readable)?;
         // The kernel, as the generated code includes it.
         let log = log.replace("generated/../", "");
         if succeeded {

@@ -65,7 +65,7 @@ fn told(output: &Output, program: &str, folder: &Path) -> (bool, String) {
 pub(super) fn compile(command: &mut Command, folder: &Path, readable: &[PathBuf]) -> Result<(bool, String)> {
     let program = command.get_program().to_string_lossy().into_owned();
     let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
-    let sandbox = Sandbox::new().compiler(&program).write(folder).read_existing(readable.iter().cloned());
+    let sandbox = Sandbox::new().compiler([&*program]).write(folder).read_existing(readable.iter().cloned());
     let sandbox = sandbox.flags(words.iter().map(String::as_str), folder);
     command.current_dir(folder).env("LC_ALL", "C").env("TMPDIR", folder);
     let output = sandbox.run(SandboxPolicy::of_process()?, command, (DEADLINE, OUTPUT_BYTES))?;

@@ -127,7 +127,7 @@ fn by_program(ptxas: &Path, text: &CStr, arch: &str, options: PtxOptions) -> Res
     let mut command = Command::new(ptxas);
     command.current_dir(folder.path()).arg("-v").args(options.arguments(arch, ""));
     command.args(["-o", "kernel.cubin", "kernel.ptx"]);
-    let sandbox = Sandbox::new().compiler(&ptxas.to_string_lossy()).write(folder.path());
+    let sandbox = Sandbox::new().compiler([&*ptxas.to_string_lossy()]).write(folder.path());
     let output = sandbox.run(SandboxPolicy::of_process()?, &mut command, (DEADLINE, LOG_BYTES))?;
     let log = output.text();
     if !output.status.success() {

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use runtime_core::{
-    Access, Arg, DType, EmbeddedDevice, Error, ErrorKind, HostArray, LaunchConfig, ModuleSource, Result,
-    Tensor,
+    Access, Arg, DType, DeviceKind, EmbeddedDevice, Error, ErrorKind, HostArray, LaunchConfig, ModuleSource,
+    Result, Tensor,
 };
 
 use super::check::Check;
-use crate::job::{Job, config, module_source, value};
+use crate::job::{Job, config, kernel_source, value};
 use crate::spec::{ArgumentKind, Init, Interval, TensorSpec};
 
 /// A job with its tensors, described on a device.
@@ -50,7 +50,7 @@ impl<'p> Program<'p> {
                 "packages are not supported on embedded devices; name a C or WGSL file",
             ));
         }
-        let mut source = module_source(code, &spec.specialise)?;
+        let mut source = kernel_source(job, code, DeviceKind::Embedded)?;
         if code.format == runtime_core::CodeFormat::C {
             source = source.option("entry", code.entry.as_str());
         }

@@ -5,8 +5,8 @@ use std::path::Path;
 use runtime_core::backend::SandboxPolicy;
 use runtime_core::evaluate::{DataLocation, EvaluationArg};
 use runtime_core::{
-    Access, Arg, CodeFormat, CommonRuntime, Error, HostArray, Kernel, LaunchConfig, ModuleSource, Placement,
-    Result, Tensor,
+    Access, Arg, CodeFormat, CommonRuntime, DeviceKind, Error, HostArray, Kernel, LaunchConfig, ModuleSource,
+    Placement, Result, Tensor,
 };
 
 use super::{Job, PackageChoice, module_source, packaged};
@@ -44,7 +44,7 @@ impl BoundKernel {
                 packaged::load(device, code, specialise).map(|(kernel, choice)| (kernel, Some(choice)))?
             }
             false => {
-                let source = kernel_source(job, code, device)?;
+                let source = kernel_source(job, code, device.info().kind)?;
                 (device.kernel(&source, &code.entry)?, None)
             }
         };
@@ -148,18 +148,19 @@ pub(crate) fn value(kind: &ArgumentKind) -> Option<Arg<'_>> {
     }
 }
 
-/// The code of a job. A compiler of the host that runs in a sandbox may read the folder of the spec, besides that of the code.
+/// The code of a job for a device of this kind. A compiler of the host or of a board that runs in a sandbox may read the folder of the
+/// spec, besides that of the code.
 ///
 /// # Errors
 /// Those of [`module_source`].
-pub(crate) fn kernel_source(
-    job: &Job,
-    code: &KernelSource,
-    device: &dyn CommonRuntime,
-) -> Result<ModuleSource> {
+pub(crate) fn kernel_source(job: &Job, code: &KernelSource, kind: DeviceKind) -> Result<ModuleSource> {
     let source = module_source(code, &job.spec.specialise)?;
-    let is_compiled = [CodeFormat::C, CodeFormat::OBJECT, CodeFormat::ARCHIVE].contains(&code.format);
-    if device.as_host().is_none() || !is_compiled || SandboxPolicy::of_process()? == SandboxPolicy::Off {
+    let is_compiled = match kind {
+        DeviceKind::Host => [CodeFormat::C, CodeFormat::OBJECT, CodeFormat::ARCHIVE].contains(&code.format),
+        DeviceKind::Embedded => code.format == CodeFormat::C,
+        DeviceKind::Accelerator => false,
+    };
+    if !is_compiled || SandboxPolicy::of_process()? == SandboxPolicy::Off {
         return Ok(source);
     }
     match std::path::absolute(&job.spec.path).ok().as_deref().and_then(Path::parent).and_then(Path::to_str) {

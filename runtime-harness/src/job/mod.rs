@@ -14,7 +14,7 @@ use crate::crash_context::CrashContext;
 use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Reference, Spec, TensorSpec};
 pub use bound_kernel::BoundKernel;
 pub(crate) use bound_kernel::{config, kernel_source, value};
-pub(crate) use module_source::module_source;
+use module_source::module_source;
 pub use packaged::{PackageChoice, PassedOver, fits};
 
 /// A spec with its initial data, prepared once for all devices and the reference.

@@ -192,7 +192,7 @@ fn code(job: &Job, device: &dyn CommonRuntime) -> Result<(Vec<u8>, Options)> {
             .map_err(|error| Error::new(ErrorKind::Io, format!("\"{}\": {error}", kernel.path.display())))?;
         return Ok((code, kernel.options.clone()));
     }
-    let compiled = device.compile(&kernel_source(job, kernel, device)?)?;
+    let compiled = device.compile(&kernel_source(job, kernel, DeviceKind::Host)?)?;
     Ok((compiled.native.code, compiled.native.options))
 }
 

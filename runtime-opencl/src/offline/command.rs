@@ -84,7 +84,8 @@ impl Filled {
         let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]).current_dir(folder).env("TMPDIR", folder);
         let flags = self.words[1..].iter().map(String::as_str);
-        let sandbox = Sandbox::new().compiler(&self.words[0]).flags(flags, folder).write(folder);
+        let sandbox =
+            Sandbox::new().compiler(self.words.iter().map(String::as_str)).flags(flags, folder).write(folder);
         let output = sandbox
             .run(SandboxPolicy::of_process()?, &mut command, (deadline, OUTPUT_BYTES))
             .map_err(|error| match error.kind() {

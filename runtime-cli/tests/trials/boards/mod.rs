@@ -10,7 +10,7 @@ mod rows;
 
 use libtest_mimic::{Completion, Failed, Trial};
 
-use fixture::missing;
+pub(crate) use fixture::missing;
 
 /// A board whose kernels are checked, and nothing else.
 const KERNELS_ONLY: &str = "mps3-an547";

@@ -78,10 +78,12 @@ impl Layout {
         )))
     }
 
+    /// Adds a path of the system, unless this user's programs could not reach it anyway.
     fn add_if_there(&mut self, path: &Path, access: Access) -> Result<()> {
+        use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
         match self.add(path, access) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(refused(path, &error)),
-            _ => Ok(()),
+            Err(error) if [NotFound, NotADirectory, PermissionDenied].contains(&error.kind()) => Ok(()),
+            other => other.map_err(|error| refused(path, &error)),
         }
     }
 
@@ -191,8 +193,10 @@ fn words(path: &Path) -> VecDeque<OsString> {
 }
 
 #[cfg(test)]
+#[allow(unsafe_code, reason = "a thread acts as another user")]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
 
@@ -237,6 +241,33 @@ mod tests {
         }
         let error = layout.check_working_folder(folder.path()).unwrap_err();
         assert!(error.message().contains("working folder"), "{error}");
+    }
+
+    #[test]
+    fn places_of_the_system_that_cannot_be_reached_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let (closed, file) = (folder.join("closed"), folder.join("file"));
+        std::fs::create_dir_all(closed.join("rh")).unwrap();
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(&closed, Permissions::from_mode(0o000)).unwrap();
+        let inside = closed.join("rh");
+        let unreachable = [inside.clone(), file.join("rh"), folder.join("missing/rh")];
+        let as_user = move || {
+            // For file accesses, this thread is an ordinary user's, whoever runs the test.
+            // SAFETY: only changes an attribute of this thread.
+            unsafe { libc::setfsuid(65_534) };
+            assert!(inside.symlink_metadata().is_err(), "nobody can look into it");
+            let mut layout = Layout::default();
+            for path in &unreachable {
+                layout.add_if_there(path, Access::Read).unwrap();
+            }
+            assert!(layout.places.is_empty());
+        };
+        std::thread::spawn(as_user).join().unwrap();
+        // An ordinary user could not remove it otherwise.
+        std::fs::set_permissions(&closed, Permissions::from_mode(0o755)).unwrap();
     }
 
     #[test]

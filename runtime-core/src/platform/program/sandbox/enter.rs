@@ -18,6 +18,9 @@ use super::part::{Parts, SandboxPart, failure};
 use super::root::Root;
 use super::user::{self, UserMaps, unshare};
 
+/// The descriptors that are looked at where the system cannot close a range of them.
+const DESCRIPTORS: u32 = 4096;
+
 /// What a child needs to enter its sandbox.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -28,7 +31,7 @@ pub(super) struct Entry {
     pub(super) folder: CString,
     pub(super) rules: FileRules,
     pub(super) filters: Filters,
-    pub(super) limits: [SystemLimit; 5],
+    pub(super) limits: Vec<SystemLimit>,
     /// In the first process: where it tells how the program has ended.
     pub(super) status: RawFd,
 }
@@ -42,9 +45,11 @@ impl Entry {
         use SandboxPart::{
             IpcNamespace, Landlock, MountNamespace, NetworkNamespace, PidNamespace, Seccomp, UserNamespace,
         };
-        if self.user.is_given_up() {
-            // The new user may not be able to open what it is given: a folder around it may be closed to it.
-            self.step(MountNamespace, |entry| entry.root.mount_places())?;
+        user::be_ended_first();
+        if self.parts.has(MountNamespace) && self.user.was_superuser() {
+            // Who is given up, or has privileges in a name space only, may not be able to open what is given: a folder around it may
+            // be another user's. In a container the superuser may have none here, and what is not mounted now is mounted there.
+            let _ = self.root.mount_places();
         }
         self.user.give_up()?;
         self.step(UserNamespace, |entry| entry.user.enter())?;
@@ -52,7 +57,7 @@ impl Entry {
         self.step(IpcNamespace, |_| unshare(libc::CLONE_NEWIPC))?;
         self.step(MountNamespace, |entry| {
             unshare(libc::CLONE_NEWNS)?;
-            if entry.user.is_given_up() { Ok(()) } else { entry.root.mount_places() }
+            entry.root.mount_places()
         })?;
         self.step(PidNamespace, |entry| {
             unshare(libc::CLONE_NEWPID)?;
@@ -106,11 +111,13 @@ fn first_process() -> io::Result<RawFd> {
     }
 }
 
-/// Starts the process that becomes the program, and returns in it.
+/// Starts the process that becomes the program, and returns in it: with a session and a process group of its own, since signals to its
+/// group would leave the name space otherwise.
 fn program_process(out: RawFd) -> io::Result<()> {
     let child = fork()?;
     if child == 0 {
-        return Ok(());
+        // SAFETY: a system call without pointers.
+        return checked(unsafe { libc::setsid() }.into()).map(|_| ());
     }
     close_all_but(out);
     let status = wait_for(child);
@@ -189,6 +196,12 @@ fn close_all_but(kept: RawFd) {
     let kept = kept.cast_unsigned();
     for (first, last) in [(0, kept.wrapping_sub(1)), (kept + 1, u32::MAX)] {
         // SAFETY: a system call without pointers. All that this process uses afterwards is kept.
-        unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
+            // Linux before 5.9.
+            for descriptor in first..=last.min(DESCRIPTORS) {
+                // SAFETY: as above; fails for a number that is no descriptor.
+                unsafe { libc::close(descriptor.cast_signed()) };
+            }
+        }
     }
 }

@@ -10,8 +10,10 @@ use seccompiler::{
 use crate::{Error, Result};
 
 /// Reach into other processes; change what the system mounts, loads, counts or calls the time; need a driver's or an interpreter's
-/// worth of code in the kernel; look at files in other ways than by their paths.
-const REFUSED: [libc::c_long; 58] = [
+/// worth of code in the kernel; look at files in other ways than by their paths; reach servers, also those whose sockets are among the
+/// files that may be read (a pair of connected sockets can be made).
+const REFUSED: [libc::c_long; 59] = [
+    libc::SYS_socket,
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -112,7 +114,7 @@ const TERMINAL: [libc::c_ulong; 2] = [libc::TIOCSTI, 0x541c /* TIOCLINUX */];
 
 /// The filters of a sandbox.
 #[derive(Debug)]
-pub(super) struct Filters([BpfProgram; 2]);
+pub(super) struct Filters(Vec<BpfProgram>);
 
 impl Filters {
     /// # Errors
@@ -125,14 +127,17 @@ impl Filters {
         let flags = NAMESPACES.map(|flag| u64::from(flag.cast_unsigned()));
         let flags = flags.map(|flag| condition(0, SeccompCmpOp::MaskedEq(flag), flag));
         refused.insert(libc::SYS_clone, rules(flags)?);
-        let other = condition(0, SeccompCmpOp::Ne, libc::AF_UNIX.cast_unsigned().into());
-        refused.insert(libc::SYS_socket, rules([other])?);
         let typed = TERMINAL.map(|request| condition(1, SeccompCmpOp::Eq, request));
         refused.insert(libc::SYS_ioctl, rules(typed)?);
         let refused = program(refused, libc::EPERM)?;
         // Its flags are in memory, where no filter sees them. The C library uses `clone` where it does not exist.
         let unknown = program([(libc::SYS_clone3, Vec::new())].into(), libc::ENOSYS)?;
-        Ok(Self([refused, unknown]))
+        Ok(Self(vec![refused, unknown]))
+    }
+
+    /// None, for a system that cannot have them.
+    pub(super) const fn none() -> Self {
+        Self(Vec::new())
     }
 
     /// In the child: applies them for ever.

@@ -23,7 +23,8 @@ pub struct SandboxLimits {
     /// Open files of a process.
     pub files: u64,
     /// Processes and threads in the sandbox. Linux enforces it for ordinary users only
-    /// ([`Sandbox::give_up_root`](super::Sandbox::give_up_root)).
+    /// ([`Sandbox::give_up_root`](super::Sandbox::give_up_root)), and counts by sandbox since 5.14: before, and without user name
+    /// spaces, there is no limit, since it would be one for all processes of the user.
     pub processes: u64,
 }
 
@@ -47,15 +48,29 @@ fn physical_memory() -> Option<u64> {
 pub(super) type SystemLimit = (libc::__rlimit_resource_t, u64);
 
 impl SandboxLimits {
-    pub(super) const fn system_limits(&self) -> [SystemLimit; 5] {
-        [
+    /// The limits for a child, with or without a user name space.
+    pub(super) fn system_limits(&self, has_users: bool) -> Vec<SystemLimit> {
+        let mut limits = vec![
             (libc::RLIMIT_AS, self.memory_bytes),
             (libc::RLIMIT_FSIZE, self.file_bytes),
             (libc::RLIMIT_NOFILE, self.files),
-            (libc::RLIMIT_NPROC, self.processes),
             (libc::RLIMIT_CORE, 0),
-        ]
+        ];
+        if has_users && counts_by_name_space() {
+            limits.push((libc::RLIMIT_NPROC, self.processes));
+        }
+        limits
     }
+}
+
+/// Whether the processes of a user name space are counted for themselves.
+fn counts_by_name_space() -> bool {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").is_ok_and(|release| is_since_5_14(&release))
+}
+
+fn is_since_5_14(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|word| word.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(5), Some(14))
 }
 
 /// In the child: sets limits, none of which is above the present one.
@@ -64,10 +79,27 @@ pub(super) fn set(limits: &[SystemLimit]) -> io::Result<()> {
         let mut present = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: the limit is a local variable.
         super::checked(unsafe { libc::getrlimit(*resource, &raw mut present) }.into())?;
-        let value = present.rlim_max.min(*value);
-        let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+        let limit =
+            libc::rlimit { rlim_cur: present.rlim_cur.min(*value), rlim_max: present.rlim_max.min(*value) };
         // SAFETY: the limit is a local variable.
         super::checked(unsafe { libc::setrlimit(*resource, &raw const limit) }.into())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_limited_where_those_of_a_sandbox_are_counted() {
+        let limits = |has_users| SandboxLimits::default().system_limits(has_users);
+        let is_limited = |has_users| limits(has_users).iter().any(|limit| limit.0 == libc::RLIMIT_NPROC);
+        assert!(!is_limited(false) && is_limited(true) == counts_by_name_space());
+        for (release, since) in
+            [("5.13.19-2", false), ("5.14.0", true), ("6.1.0-amd64", true), ("4.18.0-553.el8", false)]
+        {
+            assert_eq!(is_since_5_14(release), since, "{release}");
+        }
+    }
 }

@@ -22,9 +22,11 @@ mod user;
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use self::access::Layout;
@@ -51,6 +53,8 @@ const SCRATCH: &str = "/.scratch";
 #[derive(Clone, Debug, Default)]
 pub struct Sandbox {
     readable: Vec<PathBuf>,
+    /// The words of commands of compilers, whose files may be read.
+    compilers: Vec<String>,
     writable: Vec<PathBuf>,
     limits: SandboxLimits,
     gives_up_root: bool,
@@ -113,7 +117,11 @@ impl Sandbox {
         (deadline, bytes): (Duration, usize),
     ) -> Result<Output> {
         self.prepare(policy, command)?;
-        run_program(command, deadline, bytes).map_err(part::explained)
+        let mut output = run_program(command, deadline, bytes).map_err(part::explained)?;
+        if policy != SandboxPolicy::Off && !output.status.success() {
+            explain_denial(&mut output);
+        }
+        Ok(output)
     }
 
     /// Starts a command in the sandbox, as [`spawn_program`] does without one.
@@ -129,7 +137,7 @@ impl Sandbox {
         match policy {
             SandboxPolicy::Off => Ok(()),
             SandboxPolicy::Required => self.confine(command, Parts::ALL),
-            SandboxPolicy::BestEffort => self.confine(command, present().0),
+            SandboxPolicy::BestEffort => self.confine(command, present()?.0),
         }
     }
 
@@ -137,8 +145,10 @@ impl Sandbox {
     fn confine(&self, command: &mut Command, parts: Parts) -> Result<()> {
         environment::clean(command);
         let folder = working_folder(command)?;
-        let layout = Layout::new(&self.readable, &self.writable)?;
+        let layout = Layout::new(&self.with_compilers().readable, &self.writable)?;
         layout.check_working_folder(&folder)?;
+        let user = UserMaps::new(self.gives_up_root);
+        check_use(&user, &folder)?;
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             Error::new(ErrorKind::OutOfResources, format!("cannot prepare a sandbox: {what}: {error}"))
         };
@@ -146,15 +156,22 @@ impl Sandbox {
             true => FileRules::new(&layout).map_err(|error| failed("Landlock", &error))?,
             false => FileRules::default(),
         };
-        let filters = Filters::new().map_err(|error| failed("seccomp", &error))?;
+        let filters = match parts.has(SandboxPart::Seccomp) {
+            true => Filters::new().map_err(|error| {
+                let lacking =
+                    part::failure(SandboxPart::Seccomp, &io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+                failed("seccomp", &error).with_source(lacking)
+            })?,
+            false => Filters::none(),
+        };
         let mut entry = Entry {
             parts,
-            user: UserMaps::new(self.gives_up_root),
+            user,
             root: layout.root(self.shows_machine)?,
             folder: c_path(&folder)?,
             rules,
             filters,
-            limits: self.limits.system_limits(),
+            limits: self.limits.system_limits(parts.has(SandboxPart::UserNamespace)),
             status: -1,
         };
         #[allow(unsafe_code, reason = "prepares a child process")]
@@ -169,26 +186,38 @@ impl Sandbox {
 /// What this system lacks for a sandbox: nothing if it is whole. Starts a program, once for each part that is missing.
 #[must_use]
 pub fn missing_sandbox_parts() -> Vec<MissingPart> {
-    present().1
+    present().map_or_else(|error| vec![MissingPart::unknown(&error)], |present| present.1.clone())
 }
 
-/// The parts that this system has, and what it lacks.
-fn present() -> (Parts, Vec<MissingPart>) {
+/// The parts that a system has, and what it lacks.
+type Present = (Parts, Vec<MissingPart>);
+
+/// What this system has. It is found out once: what fails later is an error, and makes no sandbox smaller.
+fn present() -> Result<&'static Present> {
+    static PRESENT: OnceLock<Present> = OnceLock::new();
+    if let Some(present) = PRESENT.get() {
+        return Ok(present);
+    }
+    let found = find_parts(probe)?;
+    Ok(PRESENT.get_or_init(|| found))
+}
+
+/// Tries a sandbox without the parts that the system is found to lack, until it works.
+///
+/// # Errors
+/// Those of `probe` that tell of no missing part: as on a system that has no memory now.
+fn find_parts(probe: impl Fn(Parts) -> Result<()>) -> Result<Present> {
     let (mut parts, mut missing) = (Parts::ALL, Vec::new());
     while let Err(error) = probe(parts) {
-        match part::failed(&error).filter(|(part, _)| parts.has(*part)) {
+        match part::lacking(&error).filter(|(part, _)| parts.has(*part)) {
             Some((part, cause)) => {
                 parts.remove(part);
                 missing.push(MissingPart::new(part, &cause));
             }
-            // Nothing of the sandbox is to blame, or it cannot be told what.
-            None => {
-                missing.push(MissingPart::unknown(&error));
-                return (Parts::NONE, missing);
-            }
+            None => return Err(part::explained(error)),
         }
     }
-    (parts, missing)
+    Ok((parts, missing))
 }
 
 /// Starts a program that does nothing.
@@ -209,6 +238,31 @@ fn working_folder(command: &Command) -> Result<PathBuf> {
         .map_err(|error| Error::new(ErrorKind::Io, format!("the working folder: {error}")).with_source(error))
 }
 
+/// What a program of the superuser has to be told, which can open everything without a sandbox.
+const OF_SUPERUSER: &str = "in a sandbox, a program of the superuser opens only files of the superuser and those that all users may \
+                            open; run the command as the user who owns the files, or let all read them (`chmod -R a+rX`)";
+
+/// Checks that a program can work in a folder.
+///
+/// # Errors
+/// `InvalidArgument` if it is another user's and closed to the program.
+fn check_use(user: &UserMaps, folder: &Path) -> Result<()> {
+    // What cannot be read now is explained when the program is started.
+    match folder.metadata() {
+        Ok(found) if !user.uses_folder(found.uid(), found.gid(), found.mode()) => {
+            Err(Error::invalid(format!("the working folder \"{}\": {OF_SUPERUSER}", folder.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says why a program of the superuser could not open a file, if that is what it says.
+fn explain_denial(output: &mut Output) {
+    if UserMaps::new(false).was_superuser() && output.text().contains("ermission denied") {
+        output.stderr.extend_from_slice(format!("\nnote: {OF_SUPERUSER}\n").as_bytes());
+    }
+}
+
 fn c_path(path: &Path) -> Result<CString> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::invalid(format!("{}: a path contains a zero byte", path.display())))
@@ -217,4 +271,40 @@ fn c_path(path: &Path) -> Result<CString> {
 /// The last error of the C library, if `result` says that there is one.
 fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failing(part: SandboxPart, number: i32) -> Error {
+        let cause = part::failure(part, &io::Error::from_raw_os_error(number));
+        Error::new(ErrorKind::Unavailable, "cannot run").with_source(cause)
+    }
+
+    #[test]
+    fn parts_that_are_missing_are_left_out() {
+        let probe =
+            |parts: Parts| match (parts.has(SandboxPart::UserNamespace), parts.has(SandboxPart::Landlock)) {
+                (true, _) => Err(failing(SandboxPart::UserNamespace, libc::EPERM)),
+                (_, true) => Err(failing(SandboxPart::Landlock, libc::EOPNOTSUPP)),
+                _ => Ok(()),
+            };
+        let (parts, missing) = find_parts(probe).unwrap();
+        assert!(parts.has(SandboxPart::Seccomp) && !parts.has(SandboxPart::MountNamespace));
+        assert_eq!(missing.len(), 2);
+    }
+
+    #[test]
+    fn a_system_that_is_exhausted_lacks_nothing() {
+        for number in [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE] {
+            let probe = |parts: Parts| match parts.has(SandboxPart::PidNamespace) {
+                true => Err(failing(SandboxPart::PidNamespace, number)),
+                false => Ok(()),
+            };
+            let error = find_parts(probe).unwrap_err();
+            assert!(error.message().contains("PID name spaces"), "{error}");
+        }
+        assert!(find_parts(|_| Err(Error::new(ErrorKind::Timeout, "slow"))).is_err());
+    }
 }

@@ -97,7 +97,7 @@ impl MissingPart {
     }
 
     pub(super) fn unknown(error: &Error) -> Self {
-        Self { part: None, cause: error.to_string(), remedy: "see what the system says" }
+        Self { part: None, cause: error.to_string(), remedy: "no sandbox was tried" }
     }
 }
 
@@ -114,7 +114,6 @@ pub(super) struct Parts(u32);
 
 impl Parts {
     pub(super) const ALL: Self = Self(u32::MAX);
-    pub(super) const NONE: Self = Self(0);
 
     pub(super) const fn has(self, part: SandboxPart) -> bool {
         self.0 & (1 << part as u32) != 0
@@ -153,6 +152,12 @@ fn decode(error: &io::Error) -> Option<(SandboxPart, io::Error)> {
 /// As [`decode`], of an error of a program that was not started.
 pub(super) fn failed(error: &Error) -> Option<(SandboxPart, io::Error)> {
     decode(std::error::Error::source(error)?.downcast_ref::<io::Error>()?)
+}
+
+/// As [`failed`], if the system does not have the part, or does not allow it: one that is exhausted may have it.
+pub(super) fn lacking(error: &Error) -> Option<(SandboxPart, io::Error)> {
+    const EXHAUSTED: [i32; 5] = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE, libc::EINTR];
+    failed(error).filter(|(_, cause)| cause.raw_os_error().is_none_or(|number| !EXHAUSTED.contains(&number)))
 }
 
 /// The error of a program that was not started, with the words for a part of the sandbox that has failed.

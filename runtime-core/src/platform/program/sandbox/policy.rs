@@ -9,7 +9,9 @@ use crate::{Error, Result};
 pub const SANDBOX_VARIABLE: &str = "RUNTIME_SANDBOX";
 
 /// Whether programs that process code of strangers run in a [`Sandbox`](super::Sandbox).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// Of two, the stricter one is the greater.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SandboxPolicy {
     /// They do not: the code is the user's own.
     #[default]

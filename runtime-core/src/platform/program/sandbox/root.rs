@@ -90,9 +90,10 @@ impl Root {
         self.places.push(Place { path: system.to_owned(), access, tree: -1 });
     }
 
-    /// In the child, which may mount: mounts the places. They are attached later, also by a user who cannot open them.
+    /// In the child, which may mount: mounts the places that are not mounted yet. They are attached later, also by a user who cannot
+    /// open them.
     pub(super) fn mount_places(&mut self) -> io::Result<()> {
-        self.places.iter_mut().try_for_each(Place::mount)
+        self.places.iter_mut().filter(|place| place.tree < 0).try_for_each(Place::mount)
     }
 
     /// In the child, in its own mount and PID name spaces: makes the file system, and makes it the root.
@@ -111,8 +112,9 @@ impl Root {
         // Read-only, because of the system's settings, which the superuser's programs could change even without capabilities. Where
         // parts of `/proc` are hidden, as in containers, it may not be mounted; no program depends on it.
         let flags = hardened | libc::MS_NOEXEC | libc::MS_RDONLY;
-        let options = if self.shows_machine { None } else { Some(c"subset=pid") };
-        let _ = mount(c"proc", c"proc", c"proc", flags, options);
+        // Processes that cannot be looked into are not listed: the first one is a copy of the parent, with its arguments.
+        let options = if self.shows_machine { c"hidepid=4" } else { c"hidepid=4,subset=pid" };
+        let _ = mount(c"proc", c"proc", c"proc", flags, Some(options));
         set_attributes(root, 0, libc::MOUNT_ATTR_RDONLY)?;
         pivot()
     }
@@ -155,13 +157,15 @@ impl Place {
         let (folder, path) = (libc::AT_FDCWD, self.path.as_ptr());
         // SAFETY: the path is terminated and outlives the call.
         let tree = checked(unsafe { libc::syscall(libc::SYS_open_tree, folder, path, flags) })?;
-        self.tree = descriptor(tree)?;
+        let tree = descriptor(tree)?;
         let kind = match self.access {
             Access::Read => libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NODEV,
             Access::Device => libc::MOUNT_ATTR_NOEXEC,
             Access::Write => libc::MOUNT_ATTR_NODEV,
         };
-        set_attributes(self.tree, libc::AT_RECURSIVE, libc::MOUNT_ATTR_NOSUID | kind)
+        set_attributes(tree, libc::AT_RECURSIVE, libc::MOUNT_ATTR_NOSUID | kind)?;
+        self.tree = tree;
+        Ok(())
     }
 
     fn attach(&self, root: RawFd, path: &CStr) -> io::Result<()> {

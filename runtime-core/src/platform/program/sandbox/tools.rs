@@ -1,35 +1,34 @@
 //! What a compiler needs beside the code: its installation, and the files that its flags and variables name.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use super::Sandbox;
-use crate::platform::program::find_in_path;
+use parking_lot::Mutex;
+
+use super::environment::LISTS;
+use super::{PROBE_DEADLINE, Sandbox};
+use crate::platform::program::{OUTPUT_BYTES, find_in_path, run_program};
 
 /// What an installation has beside the folder of its programs.
 const INSTALLED: [&str; 5] = ["lib", "lib64", "libexec", "include", "share"];
 /// Programs that compilers start, and find as a shell does.
 const TOOLS: [&str; 2] = ["as", "ld"];
-/// Variables that list folders with headers, libraries and programs.
-const FOLDERS: [&str; 6] =
-    ["CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH"];
+/// What a C compiler is asked for the folders that it uses. Not every one knows each of these.
+const QUESTIONS: [&[&str]; 3] =
+    [&["-E", "-v", "-x", "c", "/dev/null"], &["-print-search-dirs"], &["-print-sysroot"]];
 /// Flags that are followed by a path, in the same word or in the next one.
 const WITH_PATH: [&str; 11] =
     ["-iquote", "-isystem", "-idirafter", "-include", "-imacros", "-isysroot", "-I", "-L", "-B", "-T", "@"];
 
 impl Sandbox {
-    /// Lets a compiler run: the program itself and what is installed with it, the assembler and the linker, and the folders of the
-    /// variables that compilers read.
+    /// Lets a compiler run: the programs among the words of its command with what is installed with them, the assembler and the
+    /// linker, and the folders of the variables that compilers read.
     #[must_use]
-    pub fn compiler(self, program: &str) -> Self {
-        let programs = std::iter::once(program).chain(TOOLS).filter_map(find_in_path);
-        let mut paths: Vec<PathBuf> = programs.flat_map(|program| installation(&program)).collect();
-        for variable in FOLDERS {
-            let value = std::env::var_os(variable).unwrap_or_default();
-            paths.extend(std::env::split_paths(&value).filter(|path| path.is_absolute()));
-        }
-        let sandbox = self.read_existing(paths);
+    pub fn compiler<'a>(mut self, words: impl IntoIterator<Item = &'a str>) -> Self {
+        self.compilers.extend(words.into_iter().map(str::to_owned));
         // There, `-mcpu=native` reads `/proc/cpuinfo`; on x86-64 it asks the processor.
-        if cfg!(target_arch = "aarch64") { sandbox.show_machine() } else { sandbox }
+        if cfg!(target_arch = "aarch64") { self.show_machine() } else { self }
     }
 
     /// Lets a compiler read the files and folders that its flags name, relative to `folder`.
@@ -39,10 +38,32 @@ impl Sandbox {
         self.read_existing(paths)
     }
 
-    /// Lets the program read what exists of these. Its own message says what does not.
+    /// Lets the program read what exists of these. Its own message says what does not. The root, as in `--sysroot=/`, stands for the
+    /// system's files, which it has.
     #[must_use]
     pub fn read_existing(self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        paths.into_iter().filter(|path| path.exists()).fold(self, Self::read)
+        let is_there = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path != Path::new("/"));
+        paths.into_iter().filter(is_there).fold(self, Self::read)
+    }
+
+    /// With the files of its compilers.
+    pub(super) fn with_compilers(&self) -> Self {
+        let mut sandbox = self.clone();
+        let words = std::mem::take(&mut sandbox.compilers);
+        if words.is_empty() {
+            return sandbox;
+        }
+        let home = std::env::var_os("HOME").and_then(|home| PathBuf::from(home).canonicalize().ok());
+        let programs = words.iter().map(String::as_str).filter(|word| !word.starts_with('-')).chain(TOOLS);
+        let mut paths: Vec<PathBuf> = programs
+            .filter_map(find_in_path)
+            .flat_map(|program| installation(&program, home.as_deref()))
+            .collect();
+        for variable in LISTS {
+            let value = std::env::var_os(variable).unwrap_or_default();
+            paths.extend(std::env::split_paths(&value).filter(|path| path.is_absolute()));
+        }
+        sandbox.read_existing(paths)
     }
 }
 
@@ -63,18 +84,65 @@ fn named<'a>(mut flags: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
     paths
 }
 
-/// A program, the folder it is in, and what is installed beside that.
-fn installation(program: &Path) -> Vec<PathBuf> {
+/// A program, and what is installed with it: what lies beside its folder, and what it says itself if it is a C compiler.
+fn installation(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut paths = vec![program.to_owned()];
-    let programs = program.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));
-    if let Some(folder) = programs.filter(|folder| folder.ends_with("bin"))
-        && let Some(prefix) = folder.parent()
+    let Ok(real) = program.canonicalize() else { return paths };
+    if real.starts_with("/usr") {
+        return paths;
+    }
+    if let Some(folder) = real.parent().filter(|folder| folder.ends_with("bin"))
+        && let Some(prefix) = folder.parent().filter(|prefix| !is_personal(prefix, home))
     {
         paths.extend(INSTALLED.map(|name| prefix.join(name)));
         paths.extend(machine_folders(prefix));
-        paths.push(folder);
+        paths.push(folder.to_owned());
     }
+    let name = real.file_name().unwrap_or_default().to_string_lossy();
+    if name.contains("cc") || name.contains("clang") {
+        let is_general = |path: &PathBuf| path.canonicalize().is_ok_and(|path| !is_personal(&path, home));
+        paths.extend(used_folders(program).into_iter().filter(is_general));
+    }
+    paths.push(real);
     paths
+}
+
+/// Whether a folder has more than programs: the root, folders of users with what is around them, and hidden ones, as `~/.local`.
+fn is_personal(folder: &Path, home: Option<&Path>) -> bool {
+    folder == Path::new("/")
+        || folder == Path::new("/root")
+        || folder.parent() == Some(Path::new("/home"))
+        || home.is_some_and(|home| home.starts_with(folder))
+        || folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// The folders that a C compiler says it uses. It is asked once.
+fn used_folders(compiler: &Path) -> Vec<PathBuf> {
+    static KNOWN: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
+    if let Some(known) = KNOWN.lock().get(compiler) {
+        return known.clone();
+    }
+    let answer = |question: &&[&str]| {
+        let mut command = Command::new(compiler);
+        command.args(*question).env("LC_ALL", "C").current_dir("/");
+        let output = run_program(&mut command, PROBE_DEADLINE, OUTPUT_BYTES).ok()?;
+        output.status.success().then(|| output.text())
+    };
+    let folders: Vec<PathBuf> =
+        QUESTIONS.iter().filter_map(answer).flat_map(|text| told_folders(&text)).collect();
+    KNOWN.lock().insert(compiler.to_owned(), folders.clone());
+    folders
+}
+
+/// The folders in an answer: lines that are a path, or `name: =path:path` or `name=path:path`.
+fn told_folders(text: &str) -> Vec<PathBuf> {
+    let lists = text.lines().map(|line| {
+        let line = line.trim();
+        let after_name = line.strip_prefix("install: ").or_else(|| Some(line.split_once('=')?.1));
+        after_name.unwrap_or(line)
+    });
+    let paths = lists.flat_map(|list| list.split(':')).map(PathBuf::from);
+    paths.filter(|path| path.is_absolute() && path.is_dir()).collect()
 }
 
 /// The folders of an installation for a machine, such as `x86_64-linux-gnu`.
@@ -89,6 +157,9 @@ fn machine_folders(prefix: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{Permissions, create_dir, create_dir_all, set_permissions, write};
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -102,21 +173,83 @@ mod tests {
     }
 
     #[test]
+    fn flags_may_name_the_root() {
+        let sandbox = Sandbox::new().flags(["--sysroot=/", "-I", "/usr/..", "-L/usr/lib"], Path::new("/"));
+        assert_eq!(sandbox.readable, [Path::new("/usr/lib")]);
+    }
+
+    #[test]
+    fn every_program_of_a_command_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let (launcher, compiler) = (folder.path().join("a/bin/launch"), folder.path().join("b/bin/gcc"));
+        for program in [&launcher, &compiler] {
+            program_at(program, "exit 1");
+        }
+        let words = [launcher.to_str().unwrap(), "-x", compiler.to_str().unwrap(), "-O2"];
+        let sandbox = Sandbox::new().compiler(words).with_compilers();
+        for path in [&launcher, &compiler] {
+            assert!(sandbox.readable.contains(path), "{}: {:?}", path.display(), sandbox.readable);
+        }
+    }
+
+    #[test]
     fn an_installation_is_what_lies_beside_its_programs() {
         let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path().canonicalize().unwrap();
+        let folder = folder.path().canonicalize().unwrap().join("installed");
         for name in ["bin", "riscv64-unknown-elf", "home"] {
-            std::fs::create_dir(folder.join(name)).unwrap();
+            create_dir_all(folder.join(name)).unwrap();
         }
-        let program = folder.join("bin/cc");
-        std::fs::write(&program, "").unwrap();
-        let paths = installation(&program);
+        let program = folder.join("bin/ptxas");
+        write(&program, "").unwrap();
+        let paths = installation(&program, None);
         for name in ["bin", "libexec", "riscv64-unknown-elf"] {
             assert!(paths.contains(&folder.join(name)), "{name}");
         }
         assert!(!paths.contains(&folder.join("home")));
-        let alone = folder.join("cc");
-        std::fs::write(&alone, "").unwrap();
-        assert_eq!(installation(&alone), [alone]);
+        let alone = folder.join("ptxas");
+        write(&alone, "").unwrap();
+        assert!(installation(&alone, None).iter().all(|path| *path == alone));
+    }
+
+    #[test]
+    fn of_a_folder_of_a_user_only_what_a_compiler_uses_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap().join("user");
+        let of_compiler = home.join("lib/gcc/x/13");
+        create_dir_all(&of_compiler).unwrap();
+        for name in ["include", "share", "my-private-letters", ".local"] {
+            create_dir(home.join(name)).unwrap();
+        }
+        let told = of_compiler.display();
+        let script =
+            format!("echo 'libraries: ={told}/../../../gcc:{0}:{0}/bin/..:/missing'", home.display());
+        for program in ["bin/gcc", ".local/bin/gcc"] {
+            let program = home.join(program);
+            program_at(&program, &script);
+            let paths = installation(&program, Some(&home));
+            let mut real: Vec<PathBuf> = paths.iter().map(|path| path.canonicalize().unwrap()).collect();
+            real.sort();
+            real.dedup();
+            assert_eq!(real, sorted([home.join("lib/gcc"), program]));
+        }
+    }
+
+    #[test]
+    fn a_compiler_says_which_folders_it_uses() {
+        let text = "install: /usr/lib/\nprograms: =/usr/bin:/bin\n#include <...> search starts here:\n /usr/include\n\
+                    End of search list.\n /usr/lib/cc1 -E -v\nLIBRARY_PATH=/usr/:/sbin\nConfigured with: ../c --prefix=/etc -x";
+        let expected = ["/usr/lib/", "/usr/bin", "/bin", "/usr/include", "/usr/", "/sbin"];
+        assert_eq!(told_folders(text), expected.map(PathBuf::from));
+    }
+
+    fn program_at(path: &Path, script: &str) {
+        create_dir_all(path.parent().unwrap()).unwrap();
+        write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn sorted(mut paths: [PathBuf; 2]) -> [PathBuf; 2] {
+        paths.sort();
+        paths
     }
 }

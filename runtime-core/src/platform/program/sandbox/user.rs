@@ -16,6 +16,7 @@ const NOBODY: u32 = 65534;
 /// Whose program it is, and the texts that make that user and group those of the sandbox.
 #[derive(Debug)]
 pub(super) struct UserMaps {
+    was_superuser: bool,
     is_nobody: bool,
     users: String,
     groups: String,
@@ -28,14 +29,26 @@ impl UserMaps {
         let user = unsafe { libc::geteuid() };
         // SAFETY: only reads an ID.
         let group = unsafe { libc::getegid() };
-        let is_nobody = gives_up_root && user == 0;
+        let was_superuser = user == 0;
+        let is_nobody = gives_up_root && was_superuser && knows_nobody();
         let (user, group) = if is_nobody { (NOBODY, NOBODY) } else { (user, group) };
-        Self { is_nobody, users: format!("{INSIDE} {user} 1"), groups: format!("{INSIDE} {group} 1") }
+        Self {
+            was_superuser,
+            is_nobody,
+            users: format!("{INSIDE} {user} 1"),
+            groups: format!("{INSIDE} {group} 1"),
+        }
     }
 
-    /// Whether the superuser is given up.
-    pub(super) const fn is_given_up(&self) -> bool {
-        self.is_nobody
+    /// Whether the superuser has started it, whose privileges the program does not have.
+    pub(super) const fn was_superuser(&self) -> bool {
+        self.was_superuser
+    }
+
+    /// Whether the program may use a folder of this owner, group and mode.
+    pub(super) const fn uses_folder(&self, owner: u32, group: u32, mode: u32) -> bool {
+        let own = if self.is_nobody { NOBODY } else { 0 };
+        !self.was_superuser || owner == own || mode & 0o001 != 0 || (group == own && mode & 0o010 != 0)
     }
 
     /// In the child: gives up further groups, and the superuser if that was asked for.
@@ -56,6 +69,22 @@ impl UserMaps {
     }
 }
 
+/// Whether there is such a user and group here: in some containers the superuser is the only one, an ordinary user in truth.
+fn knows_nobody() -> bool {
+    ["/proc/self/uid_map", "/proc/self/gid_map"].iter().all(|file| {
+        // Without `/proc` it is tried.
+        std::fs::read_to_string(file).map_or(true, |map| has_id(&map, NOBODY))
+    })
+}
+
+/// Whether a map of a user name space has this ID: its lines are the first one inside, the first one outside, and their number.
+fn has_id(map: &str, id: u32) -> bool {
+    map.lines().any(|line| {
+        let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        matches!(numbers[..], [first, _, count] if (first..first.saturating_add(count)).contains(&id.into()))
+    })
+}
+
 /// In the child: moves it to new name spaces.
 pub(super) fn unshare(flags: libc::c_int) -> io::Result<()> {
     // SAFETY: a system call without pointers.
@@ -71,6 +100,11 @@ fn become_nobody() -> io::Result<()> {
     // Its files in `/proc` are the superuser's otherwise.
     // SAFETY: only sets an attribute of this process.
     checked(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }.into()).map(|_| ())
+}
+
+/// In the child: where memory is short, the system ends its program before others. Without `/proc` it may not.
+pub(super) fn be_ended_first() {
+    let _ = write(c"/proc/self/oom_score_adj", "1000");
 }
 
 fn write(file: &CStr, text: &str) -> io::Result<()> {
@@ -104,4 +138,20 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
     let none = [0_u32; 6];
     // SAFETY: both structures are those of this version, and outlive the call.
     checked(unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) }).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_tells_its_users() {
+        let container = "         0     100000      65536\n     70000          1          1\n";
+        for (map, expected) in
+            [("0 0 4294967295\n", true), (container, true), ("0 1000 1\n", false), ("", false)]
+        {
+            assert_eq!(has_id(map, NOBODY), expected, "{map}");
+        }
+        assert!(!has_id(container, 65_536) && has_id(container, 70_000));
+    }
 }
