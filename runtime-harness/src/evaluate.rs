@@ -11,6 +11,7 @@ use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::job::{BoundKernel, Job};
 use crate::noise::{Evidence, Recorder, advice};
+use crate::platform;
 use crate::release::{self, release};
 use crate::row::{Noise, Outcome, Phase, ResourceUsage, Row};
 use crate::runner::{Judge, RunnerSetup};
@@ -170,11 +171,18 @@ fn judge(
     enter(Phase::Compile, &format!("while \"{}\" was loaded on {name}", job.spec.name));
     let mut judge = Judge::new(job, device, setup)?;
     let lock = under_test.lock(&mut |operation| enter(Phase::Wait, operation));
-    enter(Phase::Run, &job.running_on(name));
+    let operation = job.running_on(name);
+    enter(Phase::Run, &operation);
     let mut recorder = Recorder::new(device, false);
     let mut observer: Option<Observer<'_>> = Some(Box::new(|moment| recorder.observe(moment)));
     let measured = block_on(judge.measure(settings, &mut observer)).flatten();
-    drop((lock, observer));
+    let end = judge.end();
+    drop((lock, observer, judge));
+    if let Some(kind) = end {
+        let _context = CrashContext::enter(operation);
+        // Whoever waits for this worker tells what has happened, as of a kernel that runs in it.
+        platform::end_as(kind);
+    }
     let (measurement, doubt) = measured?;
     let noise = recorder.noise(&measurement);
     Ok((((ResourceUsage::unknown(), measurement, noise), CountersAndEnergy::default()), doubt))

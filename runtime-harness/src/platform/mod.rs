@@ -67,6 +67,22 @@ pub(crate) fn exit_now() -> ! {
     unsafe { libc::_exit(1) }
 }
 
+/// Ends this process as another one has ended.
+pub(crate) fn end_as(kind: ExitKind) -> ! {
+    match kind {
+        ExitKind::Code(code) => std::process::exit(code),
+        ExitKind::Signal(signal) => {
+            // SAFETY: the signal ends this process, unless it is one that ends none.
+            unsafe { libc::raise(signal) };
+            // SAFETY: only sets what a signal does.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+            // SAFETY: as above.
+            unsafe { libc::raise(signal) };
+            exit_now()
+        }
+    }
+}
+
 /// A stream whose other end may be closed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Watched {

@@ -18,6 +18,7 @@ use super::process::Runner;
 use super::protocol::{Load, Parameter};
 use super::windows::{Canary, History, SharedTensor, TensorSet, Windows};
 use crate::job::{Job, JobData, kernel_source};
+use crate::platform::ExitKind;
 use crate::row::Outcome;
 use crate::settings::Settings;
 use crate::spec::{ArgumentKind, TensorSpec};
@@ -149,6 +150,11 @@ impl<'j> Judge<'j> {
         }
         measurement.calls = self.windows.history.calls;
         Ok((measurement, outcome))
+    }
+
+    /// How the runner has ended, if it has.
+    pub(crate) const fn end(&self) -> Option<ExitKind> {
+        self.windows.runner.end()
     }
 
     /// Whether single calls on inputs that were never seen take much longer than those of batches, with what they cost anyway.

@@ -13,7 +13,7 @@ use runtime_core::backend::{Sandbox, SandboxPolicy};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::protocol::{self, Answer, Load, Order};
-use crate::platform::{self, ProcessHandle};
+use crate::platform::{self, ExitKind, ProcessHandle};
 
 /// A process that has a candidate's code. It is stopped except in windows.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub(super) struct Runner {
     output: UnixStream,
     input: BufReader<UnixStream>,
     windows: u64,
+    /// How it has ended, if it has.
+    end: Option<ExitKind>,
 }
 
 /// The calls of a window.
@@ -70,7 +72,7 @@ impl Runner {
         let input = BufReader::new(ours.try_clone().map_err(|error| failed(&error.to_string()))?);
         let outside = child.id().cast_signed();
         let handle = handle_of(outside)?;
-        let mut runner = Self { child, process: outside, handle, output: ours, input, windows: 0 };
+        let mut runner = Self { child, process: outside, handle, output: ours, input, windows: 0, end: None };
         match runner.answer()? {
             Answer::Hello => {}
             _ => return Err(failed("it does not say that it is ready")),
@@ -160,19 +162,28 @@ impl Runner {
         }
     }
 
-    /// How it has ended.
+    /// How it has ended, if it has.
+    pub(super) const fn end(&self) -> Option<ExitKind> {
+        self.end
+    }
+
+    /// The error of a runner that has ended, or does not answer any more.
     fn ended(&mut self) -> Error {
         self.handle.signal(libc::SIGKILL);
-        match self.child.wait() {
-            Ok(status) => match (status.signal(), status.code()) {
-                (Some(signal), _) => {
-                    Error::new(ErrorKind::Crashed, format!("the kernel was ended by signal {signal}"))
-                }
-                (None, code) => {
-                    Error::new(ErrorKind::Failed, format!("the kernel has exited with code {code:?}"))
-                }
-            },
-            Err(error) => failed(&error.to_string()),
+        let status = match self.child.wait() {
+            Ok(status) => status,
+            Err(error) => return failed(&error.to_string()),
+        };
+        match (status.signal(), status.code()) {
+            (Some(signal), _) => {
+                self.end = Some(ExitKind::Signal(signal));
+                Error::new(ErrorKind::Crashed, format!("the kernel was ended by signal {signal}"))
+            }
+            (None, code) => {
+                let code = code.unwrap_or(-1);
+                self.end = Some(ExitKind::Code(code));
+                Error::new(ErrorKind::Failed, format!("the kernel has exited with code {code}"))
+            }
         }
     }
 }
