@@ -4,34 +4,29 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::FromRawFd as _;
+use std::os::fd::{AsRawFd as _, FromRawFd as _};
 
 use memmap2::{MmapOptions, MmapRaw};
+
+use super::huge_pages;
+
+/// The size of a huge page; less memory is not worth one.
+const HUGE: usize = 2 << 20;
 
 /// Memory that another process may change at any time: it is copied, never borrowed.
 #[derive(Debug)]
 pub(super) struct SharedMemory(MmapRaw);
 
 impl SharedMemory {
-    /// New memory, all zeros, and the file that another process can map. Nobody can change its size.
+    /// New memory, all zeros, and the file that another process can map; in huge pages if the system can.
     ///
     /// # Errors
     /// Any error of the system.
     pub(super) fn create(bytes: usize) -> io::Result<(Self, File)> {
-        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // SAFETY: the name is terminated and outlives the call.
-        let file = unsafe { libc::memfd_create(c"tensors".as_ptr(), flags) };
-        if file < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and nobody else's.
-        let file = unsafe { File::from_raw_fd(file) };
-        file.set_len(bytes.max(1) as u64)?;
-        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-        // SAFETY: a system call without pointers.
-        if unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&file), libc::F_ADD_SEALS, seals) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let file = match bytes < HUGE {
+            true => small_pages(bytes)?,
+            false => huge_pages::file(bytes).or_else(|_| small_pages(bytes))?,
+        };
         Ok((Self::of(&file)?, file))
     }
 
@@ -74,6 +69,25 @@ impl SharedMemory {
     }
 }
 
+/// A file of memory whose size nobody can change.
+fn small_pages(bytes: usize) -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: the name is terminated and outlives the call.
+    let file = unsafe { libc::memfd_create(c"tensors".as_ptr(), flags) };
+    if file < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    let file = unsafe { File::from_raw_fd(file) };
+    file.set_len(bytes.max(1) as u64)?;
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: a system call without pointers.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(file),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,13 +95,26 @@ mod tests {
     #[test]
     fn both_mappings_are_the_same_memory_of_a_fixed_size() {
         let (ours, file) = SharedMemory::create(10_000).unwrap();
-        let theirs = SharedMemory::of(&file).unwrap();
+        assert!(file.set_len(1).is_err() && file.set_len(1 << 20).is_err());
+        check(&ours, &file);
+    }
+
+    #[test]
+    fn so_are_huge_pages() {
+        // Where the system has none, or no user name spaces, there is nothing to test.
+        if let Ok(file) = huge_pages::file(5 << 20) {
+            assert_eq!(file.metadata().unwrap().len(), 5 << 20);
+            check(&SharedMemory::of(&file).unwrap(), &file);
+        }
+    }
+
+    fn check(ours: &SharedMemory, file: &File) {
+        let theirs = SharedMemory::of(file).unwrap();
         ours.write(9_000, &[1, 2, 3]);
         theirs.fill(9_001, 1, 7);
         let mut read = [0; 4];
         ours.read(8_999, &mut read);
         assert_eq!(read, [0, 1, 7, 3]);
-        assert!(file.set_len(1).is_err() && file.set_len(1 << 20).is_err());
     }
 
     #[test]

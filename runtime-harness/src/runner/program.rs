@@ -26,8 +26,10 @@ const MAX_TEXT: usize = 2000;
 /// # Safety
 /// The judge names the code that is run.
 pub unsafe fn run() -> Result<()> {
-    let (channel, memory) = platform::take_standard_streams().map_err(|error| io_error(&error))?;
-    let memory = SharedMemory::of(&memory).map_err(|error| io_error(&error))?;
+    let (channel, file) = platform::take_standard_streams().map_err(|error| io_error(&error))?;
+    let memory = SharedMemory::of(&file).map_err(|error| io_error(&error))?;
+    // Foreign code could change its size.
+    drop(file);
     let mut judge = Channel {
         input: BufReader::new(channel.try_clone().map_err(|error| io_error(&error))?),
         output: channel,
