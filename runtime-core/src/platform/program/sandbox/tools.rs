@@ -91,14 +91,14 @@ fn installation(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     if real.starts_with("/usr") {
         return paths;
     }
+    let name = real.file_name().unwrap_or_default().to_string_lossy();
     if let Some(folder) = real.parent().filter(|folder| folder.ends_with("bin"))
         && let Some(prefix) = folder.parent().filter(|prefix| !is_personal(prefix, home))
     {
         paths.extend(INSTALLED.map(|name| prefix.join(name)));
-        paths.extend(machine_folders(prefix));
+        paths.extend(machine_folders(prefix, &name));
         paths.push(folder.to_owned());
     }
-    let name = real.file_name().unwrap_or_default().to_string_lossy();
     if name.contains("cc") || name.contains("clang") {
         let is_general = |path: &PathBuf| path.canonicalize().is_ok_and(|path| !is_personal(&path, home));
         paths.extend(used_folders(program).into_iter().filter(is_general));
@@ -145,12 +145,12 @@ fn told_folders(text: &str) -> Vec<PathBuf> {
     paths.filter(|path| path.is_absolute() && path.is_dir()).collect()
 }
 
-/// The folders of an installation for a machine, such as `x86_64-linux-gnu`.
-fn machine_folders(prefix: &Path) -> Vec<PathBuf> {
+/// The folders of an installation for the machine that a program's name begins with, such as `riscv64-unknown-elf`.
+fn machine_folders(prefix: &Path, program: &str) -> Vec<PathBuf> {
     let entries = prefix.read_dir().into_iter().flatten().flatten();
     let is_machine = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.matches('-').count() >= 2 && path.is_dir()
+        name.matches('-').count() >= 2 && program.starts_with(name) && path.is_dir()
     };
     entries.map(|entry| entry.path()).filter(is_machine).collect()
 }
@@ -196,16 +196,16 @@ mod tests {
     fn an_installation_is_what_lies_beside_its_programs() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().canonicalize().unwrap().join("installed");
-        for name in ["bin", "riscv64-unknown-elf", "home"] {
+        for name in ["bin", "riscv64-unknown-elf", "home", "other-people-s"] {
             create_dir_all(folder.join(name)).unwrap();
         }
-        let program = folder.join("bin/ptxas");
+        let program = folder.join("bin/riscv64-unknown-elf-ld");
         write(&program, "").unwrap();
         let paths = installation(&program, None);
         for name in ["bin", "libexec", "riscv64-unknown-elf"] {
             assert!(paths.contains(&folder.join(name)), "{name}");
         }
-        assert!(!paths.contains(&folder.join("home")));
+        assert!(["home", "other-people-s"].iter().all(|name| !paths.contains(&folder.join(name))));
         let alone = folder.join("ptxas");
         write(&alone, "").unwrap();
         assert!(installation(&alone, None).iter().all(|path| *path == alone));
