@@ -1,8 +1,8 @@
 //! The walk over statements: propagates the shapes of variables through control flow.
 
-use naga::{Block, Expression, Statement};
+use naga::{Block, CollectiveOperation, Expression, GatherMode, Statement};
 
-use super::{Analysis, Shape};
+use super::{Analysis, Scope, Shape};
 use crate::ir::operands::operands;
 use crate::ir::variables::{Root, assigned, is_read_only, root};
 use crate::ir::{Local, Value};
@@ -30,6 +30,13 @@ impl Exits {
         let mut exits = Self { breaks: Shape::Uniform, continues: Shape::Uniform };
         exits.scan(shapes, body, Shape::Uniform, false);
         exits
+    }
+
+    /// The least regular shape of the conditions under which the cases of a switch are left before their ends.
+    fn of_cases(shapes: &[Shape], cases: &[naga::SwitchCase]) -> Shape {
+        let mut exits = Self { breaks: Shape::Uniform, continues: Shape::Uniform };
+        let scan = |case: &naga::SwitchCase| exits.scan(shapes, &case.body, Shape::Uniform, true).case;
+        cases.iter().map(scan).fold(Shape::Uniform, Shape::with)
     }
 
     /// `context` is the shape of the conditions under which control reaches the block.
@@ -124,7 +131,7 @@ impl Walk<'_, '_> {
             Statement::SubgroupBallot { result, .. }
             | Statement::SubgroupGather { result, .. }
             | Statement::SubgroupCollectiveOperation { result, .. } => {
-                self.set(Some(*result), Shape::Varying);
+                self.set(Some(*result), self.subgroup_operation(statement));
             }
             Statement::Block(block) => return self.block(block, Some(state)),
             Statement::If { condition, accept, reject } => {
@@ -144,6 +151,29 @@ impl Walk<'_, '_> {
             _ => {}
         }
         Some(state)
+    }
+
+    /// The shape of the result of an operation. For WGSL, an operation with one result for the whole subgroup is like any other
+    /// function: its result is uniform if its arguments are.
+    fn subgroup_operation(&self, statement: &Statement) -> Shape {
+        let argument = match *statement {
+            Statement::SubgroupBallot { predicate, .. } => predicate,
+            Statement::SubgroupGather {
+                mode: GatherMode::Broadcast(_) | GatherMode::BroadcastFirst,
+                argument,
+                ..
+            }
+            | Statement::SubgroupCollectiveOperation {
+                collective_op: CollectiveOperation::Reduce,
+                argument,
+                ..
+            } => Some(argument),
+            _ => return Shape::Varying,
+        };
+        match self.analysis.scope {
+            Scope::WorkGroup => Shape::Varying,
+            Scope::Subgroup => argument.map_or(Shape::Uniform, |argument| self.analysis.shape(argument)),
+        }
     }
 
     fn set(&mut self, expression: Option<Value>, shape: Shape) {
@@ -189,6 +219,7 @@ impl Walk<'_, '_> {
         }
         let after = self.frames.pop().and_then(|frame| frame.breaks)?;
         let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
+        let choice = choice.with(Exits::of_cases(&self.analysis.shapes, cases));
         Some(self.widen(after, &bodies, choice))
     }
 
@@ -300,6 +331,9 @@ impl Walk<'_, '_> {
 
 /// A component of a vector, or a member of a struct of built-in values.
 fn part(analysis: &Analysis<'_>, base: Value, index: usize) -> Shape {
+    if analysis.scope == Scope::Subgroup {
+        return Shape::Varying;
+    }
     match analysis.types[base].ty.inner_with(&analysis.module.types) {
         naga::TypeInner::Vector { .. } => analysis.component(base, index, 8),
         naga::TypeInner::Struct { .. } => match analysis.function.expressions[base] {
