@@ -27,7 +27,7 @@ fn check(directives: &str, body: &str) -> Result<(), String> {
     Program::parse(&code, "k.wgsl", &Specialisation::default()).map(drop).map_err(|error| error.to_string())
 }
 
-const UNIFORM: [&str; 24] = [
+const UNIFORM: [&str; 25] = [
     "b[i] = subgroupAdd(i) + subgroupShuffle(i, i) + quadSwapX(i);",
     "if id > 3u { b[i] = subgroupAdd(1u); }",
     "if n > o { b[i] = subgroupAdd(1u); }",
@@ -41,6 +41,7 @@ const UNIFORM: [&str; 24] = [
     "for (var k = subgroupAdd(1u); k > 0u; k--) { b[i] = subgroupAdd(1u); }",
     "var x = 0u; if i > 3u { x = 1u; } x = 2u; if x > 1u { b[i] = subgroupAdd(1u); }",
     "if i > 3u { b[i] = 1u; } b[i] = subgroupAdd(1u);",
+    "var x = 0u; switch id { case 1u: { x = 1u; if i > 3u { break; } p = 1u; } default: { } } if x > 0u { b[i] = subgroupAdd(1u); }",
     "if late(id) > 3u { b[i] = sum(id); }",
     "b[i] = late(i) + up(id) + sum(4u);",
     "if i > 3u { return; } else { return; } b[i] = subgroupAdd(1u);",
@@ -129,7 +130,10 @@ fn a_barrier_needs_more_than_a_subgroup() {
 fn a_continue_parts_a_subgroup() {
     let body = "for (var k = 0u; k < 4u; k++) {\nb[i] = subgroupAdd(1u);\nif i > k { continue; } }";
     let error = check("", body).unwrap_err();
-    assert!(error.contains("k.wgsl:15: a subgroup operation") && error.contains("k.wgsl:16 varies"), "{error}");
+    assert!(
+        error.contains("k.wgsl:15: a subgroup operation") && error.contains("k.wgsl:16 varies"),
+        "{error}"
+    );
     assert_eq!(check("", &body.replace("i > k", "id > k")), Ok(()));
 }
 
