@@ -124,12 +124,10 @@ impl<'a> Walk<'a> {
 
     fn statement(&mut self, (statement, span): (&Statement, Span), divergence: Divergence) {
         match statement {
-            operation if self.operations.include(self.function, operation) => {
-                if !self.operations.are_off_at(span) && self.is_reached(operation) {
-                    self.uniform_argument(operation, span);
-                    let (what, place) = self.place(operation, span);
-                    self.note(what, place, self.current_divergence(divergence));
-                }
+            operation if self.is_checked(operation, span) => {
+                self.uniform_argument(operation, span);
+                let (what, place) = self.place(operation, span);
+                self.note(what, place, self.current_divergence(divergence));
             }
             Statement::Call { function, .. }
                 if self.operating_functions.get(function.index()) == Some(&true) =>
@@ -202,6 +200,12 @@ impl<'a> Walk<'a> {
             other if is_barrier(other) => (What::Barrier, span),
             _ => (What::Subgroup, span),
         }
+    }
+
+    fn is_checked(&self, statement: &Statement, span: Span) -> bool {
+        self.operations.include(self.function, statement)
+            && !self.operations.are_off_at(span)
+            && self.is_reached(statement)
     }
 
     /// Whether control may reach a statement, as far as its result tells.
