@@ -1,18 +1,20 @@
-//! Rejects barriers, and operations on cooperative matrices, in non-uniform control flow, which naga accepts.
+//! Rejects barriers, operations on cooperative matrices and operations of subgroups in non-uniform control flow, which naga
+//! accepts.
 //!
 //! Every invocation of a work-group must reach a barrier, or none. So no condition that varies within the group may
 //! decide whether a barrier is reached: neither the branch or loop around it, nor one by which some invocations
-//! returned earlier.
+//! returned earlier. The same holds of a subgroup and its operations, where the text does not turn the diagnostic
+//! `subgroup_uniformity` off.
 
+use naga::Module;
 use naga::valid::ModuleInfo;
-use naga::{Block, Function, Module, Span, Statement};
 use runtime_core::{Error, ErrorKind, Result};
 
+use super::divergence::{Divergent, Operations, Walk, What};
 use super::unreached;
 use crate::analysis::uniformity::Uniformity;
-use crate::ir::Value;
-use crate::ir::blocks::{self, Skip, is_collective};
 use crate::parse;
+use crate::parse::diagnostic_filters::Filters;
 use crate::parse::diagnostics::location;
 use crate::program::Program;
 use crate::transform::inline::{Purpose, inline};
@@ -20,20 +22,18 @@ use crate::transform::inline::{Purpose, inline};
 /// Further messages are dropped.
 const MAX_MESSAGES: usize = 20;
 
-/// The rule of WGSL, and that of devices which emulate subgroups.
-const STANDARD: (ErrorKind, &str) =
-    (ErrorKind::CompileFailed, "a barrier must be reached by all invocations of a work-group");
-const EMULATED: (ErrorKind, &str) = (
-    ErrorKind::Unsupported,
-    "on a device without subgroups, a subgroup operation must be reached by all invocations of a work-group",
-);
+/// What the invocations of a work-group must do together.
+const BARRIER: &str = "a barrier must be reached by all invocations of a work-group";
+const EMULATED: &str =
+    "on a device without subgroups, a subgroup operation must be reached by all invocations of a work-group";
 
 /// Checks every entry point of a program.
 ///
 /// # Errors
-/// `CompileFailed`, naming the lines of all barriers that break the rule and of the conditions that vary.
+/// `CompileFailed`, naming the lines of all operations that break the rule and of the conditions that vary.
 pub(crate) fn check(program: &Program) -> Result<()> {
-    check_with((&program.module, &program.info), (&program.source, &program.path), STANDARD)
+    let text = (program.source.as_str(), program.path.as_str());
+    check_standard((&program.module, &program.info), text, Filters::of_subgroups(text.0).as_ref())
 }
 
 /// Checks the functions of a text that no entry point reaches.
@@ -41,11 +41,17 @@ pub(crate) fn check(program: &Program) -> Result<()> {
 /// # Errors
 /// As [`check`].
 pub(crate) fn check_unreached(module: &Module, code: &str, path: &str) -> Result<()> {
-    let Some(module) = unreached::as_entry_points(module, &functions_with_barriers(module)) else {
+    let filters = Filters::of_subgroups(code);
+    let mut wanted = Operations::OfGroups.in_functions(module);
+    if let Some(filters) = &filters {
+        let others = Operations::OfSubgroups(filters).in_functions(module);
+        wanted.iter_mut().zip(others).for_each(|(wanted, other)| *wanted |= other);
+    }
+    let Some(module) = unreached::as_entry_points(module, &wanted) else {
         return Ok(());
     };
     let info = parse::validate_again(&module)?;
-    check_with((&module, &info), (code, path), STANDARD)
+    check_standard((&module, &info), (code, path), filters.as_ref())
 }
 
 /// Checks a program whose subgroup operations have become functions with barriers.
@@ -53,97 +59,93 @@ pub(crate) fn check_unreached(module: &Module, code: &str, path: &str) -> Result
 /// # Errors
 /// `Unsupported`, naming the lines of the operations and of the conditions that vary.
 pub(crate) fn check_emulated(program: &Program) -> Result<()> {
-    check_with((&program.module, &program.info), (&program.source, &program.path), EMULATED)
+    let found = divergent((&program.module, &program.info), Operations::OfGroups)?;
+    report(&found, (&program.source, &program.path), (ErrorKind::Unsupported, EMULATED))
 }
 
-fn check_with(
-    (module, info): (&Module, &ModuleInfo),
+/// The rules of WGSL. Without `filters`, nothing is to be said of subgroups.
+fn check_standard(
+    module: (&Module, &ModuleInfo),
     text: (&str, &str),
-    (kind, rule): (ErrorKind, &str),
+    filters: Option<&Filters>,
 ) -> Result<()> {
-    let barrier_functions = functions_with_barriers(module);
-    let none = !barrier_functions.contains(&true)
-        && !module.entry_points.iter().any(|p| contains_barrier(&p.function, &[]));
-    if none || functions_pass_alone(module, info, &barrier_functions) {
-        return Ok(());
+    let mut found = divergent(module, Operations::OfGroups)?;
+    if let Some(filters) = filters {
+        found.extend(divergent(module, Operations::OfSubgroups(filters))?);
     }
-    // A function may be correct only for the arguments of its actual calls.
-    let inlined = inline(module, info, Purpose::SpeedWithoutUnrolling)?;
-    let info = parse::validate_again(&inlined)?;
-    let mut messages: Vec<_> =
-        check_entries(&inlined, &info, &[]).iter().map(|found| found.message(text, rule)).collect();
+    report(&found, text, (ErrorKind::CompileFailed, BARRIER))
+}
+
+fn report(found: &[Divergent], text: (&str, &str), (kind, barrier_rule): (ErrorKind, &str)) -> Result<()> {
+    let mut messages: Vec<_> = found.iter().map(|found| found.message(text, barrier_rule)).collect();
     messages.dedup();
     messages.truncate(MAX_MESSAGES);
     if messages.is_empty() { Ok(()) } else { Err(Error::new(kind, messages.join("\n"))) }
 }
 
-/// Whether every function passes for any arguments, and every call of one with barriers is in uniform control
-/// flow. Most kernels pass, and then nothing has to be inlined.
-fn functions_pass_alone(module: &Module, info: &ModuleInfo, barrier_functions: &[bool]) -> bool {
-    let functions =
-        module.functions.iter().zip(barrier_functions).filter(|(_, barrier_functions)| **barrier_functions);
-    functions.into_iter().all(|((handle, function), _)| {
-        Walk::check_body(&Uniformity::of_function(module, info, handle), function, barrier_functions)
-            .is_empty()
-    }) && check_entries(module, info, barrier_functions).is_empty()
+/// The operations in non-uniform control flow.
+fn divergent((module, info): (&Module, &ModuleInfo), operations: Operations<'_>) -> Result<Vec<Divergent>> {
+    let functions = operations.in_functions(module);
+    let none = !functions.contains(&true)
+        && !module.entry_points.iter().any(|point| operations.are_in(&point.function, &[]));
+    if none || functions_pass_alone(module, info, (operations, &functions)) {
+        return Ok(Vec::new());
+    }
+    // A function may be correct only for the arguments of its actual calls.
+    let purpose = match operations {
+        Operations::OfGroups => Purpose::SpeedWithoutUnrolling,
+        Operations::OfSubgroups(_) => Purpose::AsWritten,
+    };
+    let inlined = inline(module, info, purpose)?;
+    let info = parse::validate_again(&inlined)?;
+    Ok(in_entries(&inlined, &info, (operations, &[])))
 }
 
-fn check_entries(module: &Module, info: &ModuleInfo, barrier_functions: &[bool]) -> Vec<DivergentBarrier> {
+/// Whether every function passes for any arguments, and every call of one with such operations is in uniform control
+/// flow. Most kernels pass, and then nothing has to be inlined.
+fn functions_pass_alone(
+    module: &Module,
+    info: &ModuleInfo,
+    (operations, functions): (Operations<'_>, &[bool]),
+) -> bool {
+    let concerned = module.functions.iter().zip(functions).filter(|(_, concerned)| **concerned);
+    concerned.into_iter().all(|((handle, function), _)| {
+        let uniformity = Uniformity::of_function(module, info, handle, operations.scope());
+        Walk::check_body(&uniformity, function, (operations, functions)).is_empty()
+    }) && in_entries(module, info, (operations, functions)).is_empty()
+}
+
+fn in_entries(
+    module: &Module,
+    info: &ModuleInfo,
+    (operations, functions): (Operations<'_>, &[bool]),
+) -> Vec<Divergent> {
     let points = module.entry_points.iter().enumerate();
     let found = points.flat_map(|(index, point)| {
-        Walk::check_body(&Uniformity::of(module, info, index), &point.function, barrier_functions)
+        let uniformity = Uniformity::of_entry(module, info, index, operations.scope());
+        Walk::check_body(&uniformity, &point.function, (operations, functions))
     });
     found.collect()
 }
 
-/// For every function, whether it has a barrier or calls a function that has one.
-fn functions_with_barriers(module: &Module) -> Vec<bool> {
-    let mut known = Vec::with_capacity(module.functions.len());
-    for (_, function) in module.functions.iter() {
-        known.push(contains_barrier(function, &known));
-    }
-    known
-}
-
-/// Whether a function has a barrier, or calls one that has.
-fn contains_barrier(function: &Function, functions: &[bool]) -> bool {
-    blocks::any(&function.body, &mut |statement| match statement {
-        Statement::Call { function, .. } => functions.get(function.index()) == Some(&true),
-        other => is_collective(function, other),
-    })
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
-    Barrier,
-    /// An operation on cooperative matrices.
-    Matrix,
-    /// The address of a `workgroupUniformLoad`, which is the condition at the same time.
-    Address,
-}
-
-/// A barrier that not all invocations reach, and the condition responsible.
-struct DivergentBarrier {
-    what: What,
-    barrier: Span,
-    condition: Span,
-}
-
-impl DivergentBarrier {
-    fn message(&self, (code, path): (&str, &str), rule: &str) -> String {
-        let rule = match self.what {
-            What::Barrier => rule,
-            What::Matrix => MATRIX_RULE,
-            What::Address => return format!("{}: {ADDRESS_RULE}", location(code, path, self.barrier)),
+impl Divergent {
+    fn message(&self, (code, path): (&str, &str), barrier_rule: &str) -> String {
+        let (rule, remedy) = match self.what {
+            What::Barrier => (barrier_rule, GROUP_REMEDY),
+            What::Matrix => (MATRIX_RULE, GROUP_REMEDY),
+            What::Subgroup => (SUBGROUP_RULE, SUBGROUP_REMEDY),
+            What::Address => return format!("{}: {ADDRESS_RULE}", location(code, path, self.operation)),
+            What::Distance => return format!("{}: {DISTANCE_RULE}", location(code, path, self.operation)),
         };
         format!(
-            "{}: {rule}, but the condition at {} varies within it; move it out of that control flow, or make \
-             the condition the same for all of them, as workgroupUniformLoad does",
-            location(code, path, self.barrier),
+            "{}: {rule}, but the condition at {} varies within it; move it out of that control flow, or {remedy}",
+            location(code, path, self.operation),
             location(code, path, self.condition)
         )
     }
 }
+
+const GROUP_REMEDY: &str = "make the condition the same for all of them, as workgroupUniformLoad does";
 
 const MATRIX_RULE: &str =
     "an operation on cooperative matrices must be reached by all invocations of a work-group";
@@ -151,189 +153,14 @@ const MATRIX_RULE: &str =
 const ADDRESS_RULE: &str = "workgroupUniformLoad reads one address for all invocations of a work-group, but this one varies within it; \
      load without it, or use an index that is the same for all of them";
 
-/// The condition by which invocations diverge, if they do.
-type Divergence = Option<Span>;
+const SUBGROUP_RULE: &str = "a subgroup operation must be reached by all invocations of a subgroup";
 
-/// A loop or a switch, with the conditions by which some invocations have left it or skip the rest of the
-/// iteration.
-#[derive(Clone, Default)]
-struct Frame {
-    is_loop: bool,
-    left: Divergence,
-    skipped: Divergence,
-}
+const SUBGROUP_REMEDY: &str =
+    "write `diagnostic(off, subgroup_uniformity);` before all declarations if the program knows better";
 
-struct Walk<'a> {
-    uniformity: &'a Uniformity,
-    function: &'a Function,
-    /// By function: whether a call of it is a barrier.
-    barrier_functions: &'a [bool],
-    /// The condition by which some invocations have returned.
-    returned: Divergence,
-    frames: Vec<Frame>,
-    found: Vec<DivergentBarrier>,
-}
-
-impl<'a> Walk<'a> {
-    /// Checks a body from its start, where control flow is uniform.
-    fn check_body(
-        uniformity: &'a Uniformity,
-        function: &'a Function,
-        barrier_functions: &'a [bool],
-    ) -> Vec<DivergentBarrier> {
-        let (frames, found) = (Vec::new(), Vec::new());
-        let mut walk = Self { uniformity, function, barrier_functions, returned: None, frames, found };
-        walk.block(&function.body, None);
-        walk.found
-    }
-
-    /// `divergence` is the condition of a divergent branch around the block.
-    fn block(&mut self, block: &Block, divergence: Divergence) {
-        for (statement, &span) in block.span_iter() {
-            self.statement((statement, span), divergence);
-        }
-    }
-
-    fn statement(&mut self, (statement, span): (&Statement, Span), divergence: Divergence) {
-        match statement {
-            collective if is_collective(self.function, collective) => {
-                if let Statement::WorkGroupUniformLoad { pointer, .. } = collective {
-                    let varying = self.varying(*pointer, span);
-                    self.note(What::Address, span, varying);
-                }
-                self.barrier(self.place(collective, span), divergence);
-            }
-            Statement::Call { function, .. }
-                if self.barrier_functions.get(function.index()) == Some(&true) =>
-            {
-                self.barrier((What::Barrier, span), divergence);
-            }
-            Statement::Block(block) => self.block(block, divergence),
-            Statement::If { condition, accept, reject } => {
-                let divergence = divergence.or_else(|| self.varying(*condition, span));
-                self.branches(&[accept, reject], divergence);
-            }
-            Statement::Switch { selector, cases } => {
-                let divergence = divergence.or_else(|| self.varying(*selector, span));
-                let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
-                self.frames.push(Frame::default());
-                self.branches(&bodies, divergence);
-                self.frames.pop();
-            }
-            Statement::Loop { body, continuing, break_if } => self.check_loop(
-                body,
-                continuing,
-                break_if.and_then(|condition| self.varying(condition, span)),
-                divergence,
-            ),
-            Statement::Break => {
-                let current_divergence = self.current_divergence(divergence);
-                if let Some(frame) = self.frames.last_mut() {
-                    frame.left = frame.left.or(current_divergence);
-                }
-            }
-            Statement::Continue => self.skip(divergence),
-            Statement::Return { .. } | Statement::Kill => {
-                self.returned = self.returned.or_else(|| self.current_divergence(divergence));
-            }
-            _ => {}
-        }
-    }
-
-    /// Every branch starts from the same state; after them, whatever happened in any of them may have happened.
-    fn branches(&mut self, blocks: &[&Block], divergence: Divergence) {
-        // Nothing happens in an empty block, and what has happened before stays so.
-        let mut filled = blocks.iter().filter(|block| !block.is_empty());
-        if let (Some(block), None) = (filled.next(), filled.next()) {
-            self.block(block, divergence);
-            return;
-        }
-        let before = (self.returned, self.frames.clone());
-        let (mut returned, mut frames) = before.clone();
-        for block in blocks {
-            (self.returned, self.frames) = before.clone();
-            self.block(block, divergence);
-            returned = returned.or(self.returned);
-            for (frame, after) in frames.iter_mut().zip(&self.frames) {
-                frame.left = frame.left.or(after.left);
-                frame.skipped = frame.skipped.or(after.skipped);
-            }
-        }
-        (self.returned, self.frames) = (returned, frames);
-    }
-
-    /// What a collective operation is, and where it is in the text.
-    fn place(&self, statement: &Statement, span: Span) -> (What, Span) {
-        let expressions = &self.function.expressions;
-        match statement {
-            Statement::Emit(range) => {
-                let mut spans = range.clone().map(|value| expressions.get_span(value));
-                (What::Matrix, spans.find(Span::is_defined).unwrap_or(span))
-            }
-            Statement::CooperativeStore { data, .. } => (What::Matrix, expressions.get_span(data.pointer)),
-            _ => (What::Barrier, span),
-        }
-    }
-
-    fn barrier(&mut self, (what, barrier): (What, Span), divergence: Divergence) {
-        self.note(what, barrier, self.current_divergence(divergence));
-    }
-
-    fn note(&mut self, what: What, barrier: Span, condition: Divergence) {
-        // Loops are walked twice.
-        let is_known = self.found.iter().any(|found| found.barrier == barrier && found.what == what);
-        if let (Some(condition), false) = (condition, is_known) {
-            self.found.push(DivergentBarrier { what, barrier, condition });
-        }
-    }
-
-    /// Why control flow is not uniform here.
-    fn current_divergence(&self, divergence: Divergence) -> Divergence {
-        divergence
-            .or(self.returned)
-            .or_else(|| self.frames.iter().rev().find_map(|frame| frame.left.or(frame.skipped)))
-    }
-
-    /// Some invocations jump to the `continuing` block, out of all switches inside the loop.
-    fn skip(&mut self, divergence: Divergence) {
-        let current_divergence = self.current_divergence(divergence);
-        for frame in self.frames.iter_mut().rev() {
-            frame.skipped = frame.skipped.or(current_divergence);
-            if frame.is_loop {
-                break;
-            }
-        }
-    }
-
-    /// A loop is walked twice: divergence late in one iteration affects the start of the next.
-    fn check_loop(&mut self, body: &Block, continuing: &Block, break_if: Divergence, divergence: Divergence) {
-        let may_repeat = may_repeat(body);
-        let depth = self.frames.len();
-        self.frames.push(Frame { is_loop: true, ..Frame::default() });
-        for _ in 0..=u8::from(may_repeat) {
-            self.block(body, divergence);
-            self.frames[depth].skipped = None;
-            self.block(continuing, divergence);
-            self.frames[depth].left = self.frames[depth].left.or(break_if);
-        }
-        self.frames.truncate(depth);
-    }
-
-    /// The location of a condition if it varies; that of its statement if the condition has none.
-    fn varying(&self, condition: Value, statement: Span) -> Divergence {
-        if self.uniformity.is_uniform(condition) {
-            return None;
-        }
-        let span = self.function.expressions.get_span(condition);
-        Some(if span.is_defined() { span } else { statement })
-    }
-}
-
-/// Whether a loop can iterate more than once; one that ends in `break` cannot, unless it continues.
-fn may_repeat(body: &Block) -> bool {
-    !matches!(body.last(), Some(Statement::Break | Statement::Return { .. }))
-        || Skip::of_block(body) == Skip::Continue
-}
+const DISTANCE_RULE: &str = "subgroupShuffleUp, subgroupShuffleDown and subgroupShuffleXor have one second argument for all \
+     invocations of a subgroup, but this one varies within it; use subgroupShuffle, or write \
+     `diagnostic(off, subgroup_uniformity);` before all declarations if the program knows better";
 
 #[cfg(test)]
 mod tests {
@@ -430,6 +257,7 @@ mod tests {
             "var m = 4u; if (l.x == 1u) { m = 5u; } if (m == 5u) {\nworkgroupBarrier(); }",
             "var m = 4u; for (var s = 0u; s < l.x; s++) { m++; } if (m == 5u) {\nworkgroupBarrier(); }",
             "if (l.x == 1u && g.x == 2u) {\nworkgroupBarrier(); }",
+            "var m = 4u; switch g.x { case 1u: { if l.x == 1u { break; } m = 5u; } default: {} } if m == 5u {\nworkgroupBarrier(); }",
             "switch (l.x) { case 1u: {\nworkgroupBarrier(); } default: {} }",
             "if (sum(g.x, l.x) == 3u) {\nworkgroupBarrier(); }",
             "if (atomicOne() == 3u) {\nworkgroupBarrier(); }",

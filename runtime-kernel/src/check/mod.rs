@@ -4,4 +4,7 @@
 pub(crate) mod barriers;
 pub(crate) mod continuing;
 pub(crate) mod cooperative;
+mod divergence;
+#[cfg(test)]
+mod subgroup_tests;
 mod unreached;

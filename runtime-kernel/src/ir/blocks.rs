@@ -100,6 +100,16 @@ pub(crate) fn is_collective(function: &Function, statement: &Statement) -> bool 
     }
 }
 
+/// Whether a statement exchanges values within a subgroup.
+pub(crate) const fn is_of_subgroup(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::SubgroupBallot { .. }
+            | Statement::SubgroupGather { .. }
+            | Statement::SubgroupCollectiveOperation { .. }
+    )
+}
+
 /// Whether a block has a barrier of its own; calls do not count.
 pub(crate) fn has_barrier(block: &Block) -> bool {
     any(block, &mut is_barrier)

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::tokens::{Token, tokens};
+use super::diagnostic_filters::{ERROR, OFF, RULE};
+use super::lists::end_of_attributes;
+use super::tokens::{Token, text, tokens};
 
 /// Extensions that naga does not know, or whose features it has without them.
 const EXTENSIONS: [&str; 8] = [
@@ -17,11 +19,12 @@ const EXTENSIONS: [&str; 8] = [
     "immediate_address_space",
 ];
 
-/// `code` without these extensions in its `enable` and `requires` directives, without `@diagnostic(…)`, which is about warnings,
-/// and without the comma in `var<function,>`. All offsets stay the same.
+/// `code` without these extensions in its `enable` and `requires` directives, without `@diagnostic(…)`, and without the comma in
+/// `var<function,>`. All offsets stay the same. Of a `@diagnostic` about subgroups, [`diagnostic_filters`](super::diagnostic_filters) finds a mark, or the
+/// attribute itself before a function, which naga accepts.
 pub(crate) fn without_needless(code: &str) -> Cow<'_, str> {
     let is_here = |word: &&str| code.contains(*word);
-    if !EXTENSIONS.iter().chain(&["@diagnostic", "var<function"]).any(is_here) {
+    if !EXTENSIONS.iter().chain(&["diagnostic", "var<function"]).any(is_here) {
         return Cow::Borrowed(code);
     }
     let tokens: Vec<_> = tokens(code).collect();
@@ -42,7 +45,7 @@ pub(crate) fn without_needless(code: &str) -> Cow<'_, str> {
             _ => None,
         };
         match (length, token.text) {
-            (Some(length), "@") => blank(&rest[..length], &mut edited),
+            (Some(length), "@") => remove_attribute(rest, length, &mut edited),
             (Some(length), _) => blank_extensions(&rest[..length], &mut edited),
             (None, _) => {}
         }
@@ -64,6 +67,22 @@ fn attribute_length(tokens: &[Token<'_>]) -> Option<usize> {
     let is_diagnostic = tokens.get(1).is_some_and(|token| token.text == "diagnostic");
     let end = tokens.iter().take(MAX_NAMES).position(|token| token.text == ")").filter(|_| is_diagnostic)?;
     Some(end + 1)
+}
+
+/// Blanks out an attribute, the first tokens of some.
+fn remove_attribute(tokens: &[Token<'_>], length: usize, code: &mut Cow<'_, str>) {
+    let attribute = &tokens[..length];
+    let is_known = attribute.iter().any(|token| token.text == RULE);
+    if is_known && text(tokens, end_of_attributes(tokens, 0)) == "fn" {
+        return;
+    }
+    blank(attribute, code);
+    if is_known {
+        let mark = if attribute.iter().any(|token| token.text == "error") { ERROR } else { OFF };
+        // The word `diagnostic` is longer.
+        let start = attribute[1].range.start;
+        code.to_mut().replace_range(start..start + mark.len(), mark);
+    }
 }
 
 /// Tokens of a directive or an attribute; a longer one is left to naga.

@@ -150,6 +150,14 @@ pub(super) fn end_of_type(tokens: &[Token<'_>], at: usize) -> usize {
     List::at(tokens, at + 1).map_or(at, |parameters| parameters.close) + 1
 }
 
+/// The token behind the list of attributes at a token.
+pub(super) fn end_of_attributes(tokens: &[Token<'_>], mut at: usize) -> usize {
+    while text(tokens, at) == "@" {
+        at = List::at(tokens, at + 2).map_or(at + 1, |list| list.close) + 1;
+    }
+    at.min(tokens.len())
+}
+
 fn is_name(word: &str) -> bool {
     word.starts_with(|first: char| first.is_alphabetic() || first == '_')
 }

@@ -4,6 +4,7 @@ pub(crate) mod bindings;
 pub(crate) mod by_value;
 pub(crate) mod constants;
 pub(crate) mod continuing_names;
+pub(crate) mod diagnostic_filters;
 pub(crate) mod diagnostics;
 pub(crate) mod directives;
 mod endless_loops;

@@ -1,4 +1,4 @@
-enable subgroups;
+enable subgroups; diagnostic(off, subgroup_uniformity);
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
 
 @compute @workgroup_size(64)

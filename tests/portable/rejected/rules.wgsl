@@ -246,7 +246,8 @@ override size: u32 = 1u;
 
 //# subgroups_on_the_host: where subgroups are emulated, all invocations of a work-group take part
 //= needs subgroups
-//= says subgroup | all invocations
+//= says on a device without subgroups | all invocations
+diagnostic(off, subgroup_uniformity);
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(8) fn subgroups_on_the_host(@builtin(local_invocation_index) i: u32) {
     if i < 4u {
@@ -687,6 +688,24 @@ const large = vec2f(1, 65520);
 @group(0) @binding(0) var<storage, read_write> r: array<u32>;
 @compute @workgroup_size(8) fn bool_operand(@builtin(local_invocation_index) i: u32) {
     if subgroupBroadcastFirst(i > 1u) { r[i] = i; } //!
+}
+
+//# divergent_subgroup: §uniformity, all of a subgroup take part
+//= needs subgroups
+//= says a subgroup operation must be reached by all invocations of a subgroup | `diagnostic(off, subgroup_uniformity);`
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn divergent_subgroup(@builtin(local_invocation_index) i: u32) {
+    if i < 4u {
+        r[i] = subgroupAdd(i); //!
+    }
+}
+
+//# varying_distance: §subgroupshuffleup, one distance for all of a subgroup
+//= needs subgroups
+//= says this one varies | subgroupShuffle
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn varying_distance(@builtin(local_invocation_index) i: u32) {
+    r[i] = subgroupShuffleUp(i, i); //!
 }
 
 //# subgroups_not_enabled: §enable-extensions-sec, subgroups need a directive

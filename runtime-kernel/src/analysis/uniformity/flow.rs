@@ -1,11 +1,11 @@
 //! The walk over statements: propagates the shapes of variables through control flow.
 
-use naga::{Block, Expression, Statement};
+use naga::{Block, CollectiveOperation, Expression, GatherMode, Statement};
 
-use super::{Analysis, Shape};
+use super::{Analysis, Scope, Shape};
 use crate::ir::operands::operands;
-use crate::ir::variables::{Root, assigned, is_read_only, root};
-use crate::ir::{Local, Value};
+use crate::ir::variables::{Root, assigned_by, is_read_only, root};
+use crate::ir::{Local, Value, blocks};
 
 /// The shapes of local variables at a program point; `None` if control never gets there.
 type State = Option<Vec<Shape>>;
@@ -28,14 +28,34 @@ struct Divergence {
 impl Exits {
     pub(super) fn of(shapes: &[Shape], body: &Block) -> Self {
         let mut exits = Self { breaks: Shape::Uniform, continues: Shape::Uniform };
-        exits.scan(shapes, body, Shape::Uniform, false);
+        exits.scan((shapes, &mut |_| {}), body, Shape::Uniform, false);
         exits
     }
 
-    /// `context` is the shape of the conditions under which control reaches the block.
-    fn scan(&mut self, shapes: &[Shape], block: &Block, mut context: Shape, in_switch: bool) -> Divergence {
+    /// The shape of the conditions under which a case of a switch is left before its end, and the statements that not all
+    /// invocations in it reach.
+    fn of_case<'b>(shapes: &[Shape], body: &'b Block) -> (Shape, Vec<&'b Statement>) {
+        let mut exits = Self { breaks: Shape::Uniform, continues: Shape::Uniform };
+        let mut missed = Vec::new();
+        let divergence =
+            exits.scan((shapes, &mut |statement| missed.push(statement)), body, Shape::Uniform, true);
+        (divergence.case, missed)
+    }
+
+    /// `context` is the shape of the conditions under which control reaches the block; statements that only some invocations
+    /// reach are passed to `missed`.
+    fn scan<'b>(
+        &mut self,
+        (shapes, missed): (&[Shape], &mut dyn FnMut(&'b Statement)),
+        block: &'b Block,
+        mut context: Shape,
+        in_switch: bool,
+    ) -> Divergence {
         let mut divergence = Divergence { case: Shape::Uniform, iteration: Shape::Uniform };
         for statement in block {
+            if context != Shape::Uniform {
+                missed(statement);
+            }
             match statement {
                 Statement::Break if in_switch => divergence.case = divergence.case.with(context),
                 Statement::Break => {
@@ -46,17 +66,19 @@ impl Exits {
                     self.continues = self.continues.with(context);
                     divergence.iteration = divergence.iteration.with(context);
                 }
-                Statement::Block(block) => divergence.add(self.scan(shapes, block, context, in_switch)),
+                Statement::Block(block) => {
+                    divergence.add(self.scan((shapes, missed), block, context, in_switch));
+                }
                 Statement::If { condition, accept, reject } => {
                     let context = context.with(shapes[condition.index()]);
-                    divergence.add(self.scan(shapes, accept, context, in_switch));
-                    divergence.add(self.scan(shapes, reject, context, in_switch));
+                    divergence.add(self.scan((shapes, missed), accept, context, in_switch));
+                    divergence.add(self.scan((shapes, missed), reject, context, in_switch));
                 }
                 Statement::Switch { selector, cases } => {
                     let context = context.with(shapes[selector.index()]);
                     for case in cases {
-                        divergence.iteration =
-                            divergence.iteration.with(self.scan(shapes, &case.body, context, true).iteration);
+                        let of_case = self.scan((shapes, missed), &case.body, context, true);
+                        divergence.iteration = divergence.iteration.with(of_case.iteration);
                     }
                 }
                 _ => {}
@@ -124,7 +146,7 @@ impl Walk<'_, '_> {
             Statement::SubgroupBallot { result, .. }
             | Statement::SubgroupGather { result, .. }
             | Statement::SubgroupCollectiveOperation { result, .. } => {
-                self.set(Some(*result), Shape::Varying);
+                self.set(Some(*result), self.subgroup_operation(statement));
             }
             Statement::Block(block) => return self.block(block, Some(state)),
             Statement::If { condition, accept, reject } => {
@@ -144,6 +166,29 @@ impl Walk<'_, '_> {
             _ => {}
         }
         Some(state)
+    }
+
+    /// The shape of the result of an operation. For WGSL, an operation with one result for the whole subgroup is like any other
+    /// function: its result is uniform if its arguments are.
+    fn subgroup_operation(&self, statement: &Statement) -> Shape {
+        let argument = match *statement {
+            Statement::SubgroupBallot { predicate, .. } => predicate,
+            Statement::SubgroupGather {
+                mode: GatherMode::Broadcast(_) | GatherMode::BroadcastFirst,
+                argument,
+                ..
+            }
+            | Statement::SubgroupCollectiveOperation {
+                collective_op: CollectiveOperation::Reduce,
+                argument,
+                ..
+            } => Some(argument),
+            _ => return Shape::Varying,
+        };
+        match self.analysis.scope {
+            Scope::WorkGroup => Shape::Varying,
+            Scope::Subgroup => argument.map_or(Shape::Uniform, |argument| self.analysis.shape(argument)),
+        }
     }
 
     fn set(&mut self, expression: Option<Value>, shape: Shape) {
@@ -189,7 +234,14 @@ impl Walk<'_, '_> {
         }
         let after = self.frames.pop().and_then(|frame| frame.breaks)?;
         let bodies: Vec<&Block> = cases.iter().map(|case| &case.body).collect();
-        Some(self.widen(after, &bodies, choice))
+        let mut after = self.widen(after, &bodies, choice);
+        for case in cases {
+            let (choice, missed) = Exits::of_case(&self.analysis.shapes, &case.body);
+            for statement in missed.into_iter().filter(|_| choice != Shape::Uniform) {
+                self.widen_by(&mut after, statement, choice);
+            }
+        }
+        Some(after)
     }
 
     fn loop_statement(
@@ -225,13 +277,21 @@ impl Walk<'_, '_> {
     fn widen(&self, mut state: Vec<Shape>, blocks: &[&Block], choice: Shape) -> Vec<Shape> {
         // A choice of the whole group changes nothing.
         let blocks = if choice == Shape::Uniform { &[] } else { blocks };
-        for block in blocks {
-            assigned(self.analysis.function, block, &mut |variable: Local| {
+        for statement in blocks.iter().flat_map(|block| block.iter()) {
+            self.widen_by(&mut state, statement, choice);
+        }
+        state
+    }
+
+    fn widen_by(&self, state: &mut [Shape], statement: &Statement, choice: Shape) {
+        let function = self.analysis.function;
+        blocks::within(statement, &mut |inner| {
+            assigned_by(function, inner, &mut |variable: Local| {
                 let slot = &mut state[variable.index()];
                 *slot = slot.chosen_by(choice);
             });
-        }
-        state
+            false
+        });
     }
 
     fn store(&self, state: &mut [Shape], pointer: Value, value: Shape) {
@@ -300,6 +360,9 @@ impl Walk<'_, '_> {
 
 /// A component of a vector, or a member of a struct of built-in values.
 fn part(analysis: &Analysis<'_>, base: Value, index: usize) -> Shape {
+    if analysis.scope == Scope::Subgroup {
+        return Shape::Varying;
+    }
     match analysis.types[base].ty.inner_with(&analysis.module.types) {
         naga::TypeInner::Vector { .. } => analysis.component(base, index, 8),
         naga::TypeInner::Struct { .. } => match analysis.function.expressions[base] {

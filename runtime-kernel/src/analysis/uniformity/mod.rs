@@ -1,5 +1,5 @@
 //! Uniformity analysis: which values are equal in all invocations of a work-group, and which grow by a constant from
-//! one invocation to the next.
+//! one invocation to the next. Or as WGSL has it at the scope of subgroups (§uniformity): which are equal in a subgroup.
 //!
 //! An abstract interpretation of an entry point or function: it walks the body in order with the shape of every
 //! local variable, and repeats loops up to a fixed point. A shape describes only the invocations that *compute* the
@@ -19,6 +19,15 @@ use crate::analysis::proof::constant::literal;
 use crate::ir::variables::is_read_only;
 use crate::ir::{Value, blocks};
 
+/// The invocations whose values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    WorkGroup,
+    /// By the rules of WGSL and no others: composites are uniform as a whole or not at all, and built-in values vary whatever
+    /// the size of the group.
+    Subgroup,
+}
+
 /// The shape of every expression of an entry point or function.
 pub(crate) struct Uniformity {
     shapes: Vec<Shape>,
@@ -26,23 +35,39 @@ pub(crate) struct Uniformity {
 }
 
 impl Uniformity {
-    /// Analyses the entry point with this index. Private variables of the module count as varying.
+    /// Analyses the entry point with this index for work-groups. Private variables of the module count as varying.
     pub(crate) fn of(module: &Module, info: &ModuleInfo, entry: usize) -> Self {
+        Self::of_entry(module, info, entry, Scope::WorkGroup)
+    }
+
+    /// Analyses the entry point with this index.
+    pub(crate) fn of_entry(module: &Module, info: &ModuleInfo, entry: usize, scope: Scope) -> Self {
         let point = &module.entry_points[entry];
-        Self::analyse(module, &point.function, info.get_entry_point(entry), point.workgroup_size)
+        Self::analyse(module, (&point.function, info.get_entry_point(entry)), point.workgroup_size, scope)
     }
 
     /// Analyses a function independently of its callers: its arguments count as varying.
-    pub(crate) fn of_function(module: &Module, info: &ModuleInfo, function: Handle<Function>) -> Self {
+    pub(crate) fn of_function(
+        module: &Module,
+        info: &ModuleInfo,
+        function: Handle<Function>,
+        scope: Scope,
+    ) -> Self {
         // Only built-in values depend on the group size, and a function has none.
-        Self::analyse(module, &module.functions[function], &info[function], [1; 3])
+        Self::analyse(module, (&module.functions[function], &info[function]), [1; 3], scope)
     }
 
-    fn analyse(module: &Module, function: &Function, types: &FunctionInfo, group_size: [u32; 3]) -> Self {
+    fn analyse(
+        module: &Module,
+        (function, types): (&Function, &FunctionInfo),
+        group_size: [u32; 3],
+        scope: Scope,
+    ) -> Self {
         let shapes = vec![Shape::Uniform; function.expressions.len()];
         let pure_functions = pure_functions(module);
         let reached = vec![false; function.expressions.len()];
-        let mut analysis = Analysis { module, group_size, function, types, pure_functions, shapes, reached };
+        let mut analysis =
+            Analysis { module, group_size, scope, function, types, pure_functions, shapes, reached };
         for (handle, expression) in function.expressions.iter() {
             if expression.needs_pre_emit() {
                 analysis.reached[handle.index()] = true;
@@ -118,6 +143,7 @@ fn is_pure(body: &naga::Block, known: &[bool]) -> bool {
 struct Analysis<'a> {
     module: &'a Module,
     group_size: [u32; 3],
+    scope: Scope,
     function: &'a Function,
     types: &'a FunctionInfo,
     pure_functions: Vec<bool>,
@@ -148,6 +174,12 @@ impl Analysis<'_> {
                 .get(part)
                 .and_then(|member| member.binding.as_ref())
                 .map_or(Shape::Varying, |b| self.built_in(b, None)),
+            (None, TypeInner::Struct { members, .. }, None) if self.scope == Scope::Subgroup => {
+                let built_ins = members.iter().map(|member| member.binding.as_ref());
+                built_ins
+                    .map(|binding| binding.map_or(Shape::Varying, |binding| self.built_in(binding, None)))
+                    .fold(Shape::Uniform, Shape::with)
+            }
             _ => Shape::Varying,
         }
     }
@@ -171,6 +203,10 @@ impl Analysis<'_> {
                 ),
                 _,
             ) => Shape::Uniform,
+            (naga::Binding::BuiltIn(BuiltIn::SubgroupId), _) if self.scope == Scope::Subgroup => {
+                Shape::Uniform
+            }
+            _ if self.scope == Scope::Subgroup => Shape::Varying,
             (
                 naga::Binding::BuiltIn(BuiltIn::LocalInvocationId | BuiltIn::GlobalInvocationId),
                 Some(axis),

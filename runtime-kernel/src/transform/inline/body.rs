@@ -8,7 +8,7 @@ use naga::{
 use runtime_core::Result;
 
 use super::unroll::Unrolling;
-use super::{Inlining, LARGE, MAX_SIZE, return_elimination, scalar_replacement};
+use super::{Inlining, LARGE, MAX_SIZE, Purpose, return_elimination, scalar_replacement};
 use crate::analysis::proof::constant::{KnownValues, fold};
 use crate::ir::operands::{renew_operands, renew_uses, result_of};
 use crate::ir::variables::{Root, loaded, root};
@@ -18,7 +18,7 @@ use crate::ir::{Global, Local, Value};
 pub(super) fn rebuild(
     (module, info): (&Module, &ModuleInfo),
     choices: &[Inlining],
-    (types, bool_type, unrolling): (&UniqueArena<Type>, Handle<Type>, Unrolling),
+    (types, bool_type, purpose): (&UniqueArena<Type>, Handle<Type>, Purpose),
     (entry, spent): (usize, &mut usize),
 ) -> Result<Function> {
     let function = &module.entry_points[entry].function;
@@ -35,7 +35,8 @@ pub(super) fn rebuild(
         privates,
         logical_operations,
         known,
-        unrolling,
+        unrolling: Unrolling::of(purpose),
+        as_written: purpose == Purpose::AsWritten,
         counters,
         entry,
         statements: *spent,
@@ -56,7 +57,9 @@ pub(super) fn rebuild(
     return_elimination::strip_trailing(&mut body);
     rebuild.out.body = body;
     *spent = rebuild.spent();
-    scalar_replacement::replace_arrays(types, &mut rebuild.out);
+    if !rebuild.as_written {
+        scalar_replacement::replace_arrays(types, &mut rebuild.out);
+    }
     Ok(rebuild.out)
 }
 
@@ -112,6 +115,8 @@ pub(super) struct Rebuild<'m> {
     /// Variables with a known value at this point.
     pub(super) known: KnownValues,
     pub(super) unrolling: Unrolling,
+    /// Calls are inlined, and nothing else changes.
+    pub(super) as_written: bool,
     /// The counters of loops being unrolled.
     pub(super) counters: Vec<Local>,
     entry: usize,
@@ -141,7 +146,8 @@ impl<'m> Rebuild<'m> {
                 self.append(Expression::LocalVariable(frame.locals[local.index()]))
             }
             Expression::GlobalVariable(global)
-                if self.module.global_variables[global].space == AddressSpace::Private =>
+                if self.module.global_variables[global].space == AddressSpace::Private
+                    && !self.as_written =>
             {
                 let local = self.private(global)?;
                 self.append(Expression::LocalVariable(local))

@@ -23,8 +23,6 @@ use crate::ir::blocks::{self, is_barrier, note_calls, note_inner_calls};
 use crate::ir::rebuild::{with_function, with_functions};
 use crate::parse::diagnostics::failed;
 
-use unroll::Unrolling;
-
 pub(crate) use body::without_body;
 
 /// Functions with up to this many expressions are inlined for speed alone.
@@ -49,6 +47,9 @@ pub(crate) enum Purpose {
     /// The same, and loops whose counter selects cooperative matrices of an array are unrolled, so that drivers keep the
     /// array in registers.
     MatricesInRegisters,
+    /// Rules of WGSL about control flow: all calls are inlined, and nothing else changes. What is constant is still computed,
+    /// and private variables stay.
+    AsWritten,
 }
 
 /// Whether a function is inlined.
@@ -77,16 +78,11 @@ pub(crate) fn inline(module: &Module, info: &ModuleInfo, purpose: Purpose) -> Re
     let bool_type =
         types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::BOOL) }, Span::UNDEFINED);
     let choices = choices(module, purpose);
-    let unrolling = match purpose {
-        Purpose::Speed => Unrolling::Short,
-        Purpose::MatricesInRegisters => Unrolling::OfMatrices,
-        Purpose::SpeedWithoutUnrolling | Purpose::Required => Unrolling::None,
-    };
     let mut called = vec![false; module.functions.len()];
     let mut entry_points = Vec::with_capacity(module.entry_points.len());
     for (index, point) in module.entry_points.iter().enumerate() {
         let function =
-            body::rebuild((module, info), &choices, (&types, bool_type, unrolling), (index, &mut spent))?;
+            body::rebuild((module, info), &choices, (&types, bool_type, purpose), (index, &mut spent))?;
         note_calls(&function.body, &mut called);
         entry_points.push(with_function(point, function));
     }
@@ -128,7 +124,8 @@ fn choices(module: &Module, purpose: Purpose) -> Vec<Inlining> {
             && function.expressions.len() <= SMALL
             && (return_elimination::returns_at_end(&function.body)
                 || return_elimination::structured(function.body.clone()).is_some());
-        choices.push(match private || needs(&function.body, &choices) {
+        let must = private || purpose == Purpose::AsWritten;
+        choices.push(match must || needs(&function.body, &choices) {
             true => Inlining::Must,
             false if small => Inlining::May,
             false => Inlining::No,

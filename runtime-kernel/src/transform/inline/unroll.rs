@@ -3,6 +3,7 @@
 use naga::valid::GlobalUse;
 use naga::{Block, Expression, FastHashSet, Function, Literal, Statement, TypeInner};
 
+use super::Purpose;
 use super::body::{Frame, Rebuild};
 use crate::analysis::proof::constant;
 use crate::analysis::proof::unrolling::copied_loop;
@@ -18,6 +19,16 @@ pub(super) enum Unrolling {
     Short,
     /// Those whose counter selects cooperative matrices of an array.
     OfMatrices,
+}
+
+impl Unrolling {
+    pub(super) const fn of(purpose: Purpose) -> Self {
+        match purpose {
+            Purpose::Speed => Self::Short,
+            Purpose::MatricesInRegisters => Self::OfMatrices,
+            Purpose::SpeedWithoutUnrolling | Purpose::Required | Purpose::AsWritten => Self::None,
+        }
+    }
 }
 
 /// A loop to unroll.
@@ -73,8 +84,11 @@ impl Rebuild<'_> {
         })
     }
 
-    /// The literal behind a new expression.
+    /// The literal behind a new expression, if it is to be used.
     pub(super) fn literal(&self, new: Value) -> Option<Literal> {
+        if self.as_written {
+            return None;
+        }
         constant::literal(self.module, &self.out.expressions, new)
     }
 

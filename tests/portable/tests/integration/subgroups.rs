@@ -175,7 +175,7 @@ fn a_size_that_does_not_exist_is_an_error() -> Result<()> {
 #[test]
 fn an_operation_that_some_items_do_not_reach_is_refused_with_its_line() -> Result<()> {
     let device = host(&Options::new())?;
-    let code = "enable subgroups; @group(0) @binding(0) var<storage, read_write> r: array<u32>;
+    let code = "enable subgroups; diagnostic(off, subgroup_uniformity); @group(0) @binding(0) var<storage, read_write> r: array<u32>;
         fn sum(x: u32) -> u32 { return subgroupAdd(x); }
         @compute @workgroup_size(8) fn main(@builtin(local_invocation_index) i: u32) {
             r[i] = subgroupAdd(i);
