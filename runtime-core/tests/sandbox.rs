@@ -76,17 +76,21 @@ fn main() -> ExitCode {
 enum User {
     Ordinary,
     Superuser,
-    /// The superuser of a name space in which there is no other user.
-    Only,
+    /// The superuser of a container in which there is no other user, or who may not mount what other users cannot reach.
+    Limited,
 }
 
 fn user() -> User {
     // SAFETY: only reads an ID.
     let is_superuser = unsafe { libc::geteuid() } == 0;
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let is_only_user = map.split_whitespace().last() == Some("1");
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap_or_default();
+    let may_mount = u64::from_str_radix(capabilities.trim(), 16).is_ok_and(|bits| bits & 1 << 21 != 0);
     match is_superuser {
         false => User::Ordinary,
-        true if map.split_whitespace().last() == Some("1") => User::Only,
+        true if is_only_user || !may_mount => User::Limited,
         true => User::Superuser,
     }
 }
@@ -180,8 +184,8 @@ fn confined(sandbox: &Sandbox, command: &mut Command) -> Output {
 
 /// An attack succeeds without the sandbox, and fails in it. Ignored if the machine is one of those that refuse it anyway.
 fn check(attack: &Attack) -> Result<Completion, Failed> {
-    if attack.is_for_users && user() == User::Only {
-        return Ok(Completion::ignored_with("the superuser cannot become another user here"));
+    if attack.is_for_users && user() == User::Limited {
+        return Ok(Completion::ignored_with("the superuser of this container cannot become another user"));
     }
     let target = Target::new();
     let free = run_program(&mut target.command(attack.name), DEADLINE, OUTPUT_BYTES).unwrap();
@@ -336,7 +340,7 @@ fn clean_image() -> Result<Completion, Failed> {
 /// program cannot open there, since it has no privileges, is told.
 fn below_another_users() -> Result<Completion, Failed> {
     if user() != User::Superuser {
-        return Ok(Completion::ignored_with("run as the superuser, where there are other users"));
+        return Ok(Completion::ignored_with("run as a superuser who may mount, where there are other users"));
     }
     let home = tempfile::tempdir().unwrap();
     let (spec, closed) = (home.path().join("spec"), home.path().join("closed"));

@@ -60,8 +60,8 @@ impl SandboxPart {
                  start a container with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined`"
             }
             Self::MountNamespace => {
-                "allow mounts in name spaces (Linux 5.12 or newer); start a container with `--security-opt \
-                 seccomp=unconfined --security-opt apparmor=unconfined`"
+                "allow mounts in name spaces (Linux 5.12 or newer), and let all users enter the folders around what a program \
+                 is given; start a container with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined`"
             }
             Self::NetworkNamespace => "use a kernel with CONFIG_NET_NS, and raise user.max_net_namespaces",
             Self::IpcNamespace => "use a kernel with CONFIG_IPC_NS, and raise user.max_ipc_namespaces",
