@@ -18,6 +18,9 @@ const CREATE: libc::c_uint = 6;
 /// `FSOPEN_CLOEXEC` and `FSMOUNT_CLOEXEC`.
 const CLOSE_ON_EXEC: libc::c_uint = 1;
 
+/// Bytes of a descriptor.
+const DESCRIPTOR: libc::c_uint = 4;
+
 /// Room for a control message with a descriptor, aligned as its header.
 type Control = [u64; 4];
 
@@ -57,8 +60,10 @@ struct Plan {
 
 impl Plan {
     fn new(bytes: usize) -> io::Result<Self> {
-        // SAFETY: only reads IDs.
-        let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+        // SAFETY: only reads an ID.
+        let user = unsafe { libc::geteuid() };
+        // SAFETY: only reads an ID.
+        let group = unsafe { libc::getegid() };
         let map = |id: u32| CString::new(format!("0 {id} 1"));
         let maps = if user == 0 { None } else { Some([map(user)?, map(group)?]) };
         // Whole huge pages, and one for what the file system needs itself.
@@ -137,13 +142,12 @@ fn send(stream: &UnixStream, file: &OwnedFd) -> io::Result<()> {
     let (mut byte, mut control): (u8, Control) = (0, Control::default());
     let mut part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
     let mut message = message(&mut part, &mut control);
-    let size = size_of::<RawFd>() as libc::c_uint;
     // SAFETY: computes a size.
-    message.msg_controllen = unsafe { libc::CMSG_SPACE(size) } as usize;
+    message.msg_controllen = unsafe { libc::CMSG_SPACE(DESCRIPTOR) } as usize;
     // SAFETY: the message has room for a header.
     let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
     // SAFETY: computes a size.
-    let length = unsafe { libc::CMSG_LEN(size) } as usize;
+    let length = unsafe { libc::CMSG_LEN(DESCRIPTOR) } as usize;
     let filled =
         libc::cmsghdr { cmsg_len: length, cmsg_level: libc::SOL_SOCKET, cmsg_type: libc::SCM_RIGHTS };
     // SAFETY: the header is in `control`.
