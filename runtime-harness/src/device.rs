@@ -1,14 +1,15 @@
 //! A device that kernels are evaluated on.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use runtime_core::backend::LoadOutcome;
 use runtime_core::{CodeFormat, CommonRuntime, DeviceInfo, DeviceKind, ErrorKind, Options, Result, Runtime};
 use serde_json::Value;
 
 use crate::describe;
 use crate::device_lock::{DeviceLock, lock_key};
-use crate::runner::RunnerSetup;
 use crate::spec::Spec;
 use crate::traces::TraceFolders;
 
@@ -27,6 +28,25 @@ pub struct DeviceUnderTest {
     pub(crate) runner: Option<RunnerSetup>,
     /// Where it leaves traces.
     pub(crate) traces: TraceFolders,
+}
+
+/// What runners need of the process that judges them.
+#[derive(Clone, Debug)]
+pub(crate) struct RunnerSetup {
+    /// For references.
+    pub(crate) runtime: Runtime,
+    /// The library of the host's backend.
+    pub(crate) backend: PathBuf,
+}
+
+impl RunnerSetup {
+    /// The setup of a runtime; `None` if its host backend is linked in.
+    pub(crate) fn of(runtime: &Runtime) -> Option<Self> {
+        let loaded = runtime.load_report().iter().filter(|line| line.outcome == LoadOutcome::Loaded);
+        let mut host = loaded.filter(|line| line.target.as_deref() == Some("host"));
+        let backend = host.next().map(|line| line.path.clone()).filter(|path| path.is_file())?;
+        Some(Self { runtime: runtime.clone(), backend })
+    }
 }
 
 impl DeviceUnderTest {

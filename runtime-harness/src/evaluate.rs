@@ -8,13 +8,13 @@ use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Result};
 use crate::board;
 use crate::counters::CountersAndEnergy;
 use crate::crash_context::CrashContext;
-use crate::device::DeviceUnderTest;
+use crate::device::{DeviceUnderTest, RunnerSetup};
 use crate::job::{BoundKernel, Job};
 use crate::noise::{Evidence, Recorder, advice};
 use crate::platform;
 use crate::release::{self, release};
 use crate::row::{Noise, Outcome, Phase, ResourceUsage, Row};
-use crate::runner::{Judge, RunnerSetup};
+use crate::runner::Judge;
 use crate::settings::Settings;
 
 /// The result of an evaluation.

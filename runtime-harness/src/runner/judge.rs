@@ -3,11 +3,10 @@
 use std::fs::Permissions;
 use std::hash::RandomState;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime_core::backend::{LoadOutcome, SandboxPolicy, TemporaryFolder};
+use runtime_core::backend::{SandboxPolicy, TemporaryFolder};
 use runtime_core::evaluate::{FlushCache, Measurement, Observer, Validation, time_calls};
 use runtime_core::{
     CodeFormat, CommonRuntime, DeviceKind, Error, ErrorKind, LaunchConfig, Options, Result, Runtime,
@@ -17,6 +16,7 @@ use super::memory::SharedMemory;
 use super::process::Runner;
 use super::protocol::{Load, Parameter};
 use super::windows::{Canary, History, SharedTensor, TensorSet, Windows};
+use crate::device::RunnerSetup;
 use crate::job::{Job, JobData, kernel_source};
 use crate::platform::ExitKind;
 use crate::row::Outcome;
@@ -33,15 +33,6 @@ const SLACK: f64 = 1.5;
 const COPIES: f64 = 3.0;
 /// What waking threads costs beyond that.
 const LATENCY_NS: f64 = 100e3;
-
-/// What runners need of the process that judges them.
-#[derive(Clone, Debug)]
-pub(crate) struct RunnerSetup {
-    /// For references.
-    pub(crate) runtime: Runtime,
-    /// The library of the host's backend.
-    pub(crate) backend: PathBuf,
-}
 
 /// A candidate in a runner.
 #[derive(Debug)]
@@ -200,16 +191,6 @@ fn code(job: &Job, device: &dyn CommonRuntime) -> Result<(Vec<u8>, Options)> {
     }
     let compiled = device.compile(&kernel_source(job, kernel, DeviceKind::Host)?)?;
     Ok((compiled.native.code, compiled.native.options))
-}
-
-impl RunnerSetup {
-    /// The setup of a runtime; `None` if its host backend is linked in.
-    pub(crate) fn of(runtime: &Runtime) -> Option<Self> {
-        let loaded = runtime.load_report().iter().filter(|line| line.outcome == LoadOutcome::Loaded);
-        let mut host = loaded.filter(|line| line.target.as_deref() == Some("host"));
-        let backend = host.next().map(|line| line.path.clone()).filter(|path| path.is_file())?;
-        Some(Self { runtime: runtime.clone(), backend })
-    }
 }
 
 /// Where things are in the shared memory.

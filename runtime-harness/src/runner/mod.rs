@@ -9,5 +9,5 @@ mod program;
 mod protocol;
 mod windows;
 
-pub(crate) use judge::{Judge, RunnerSetup};
+pub(crate) use judge::Judge;
 pub use program::run;

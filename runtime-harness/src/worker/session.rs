@@ -11,13 +11,12 @@ use super::protocol::Reply;
 use crate::candidate::Candidate;
 use crate::chain::ChainRequest;
 use crate::counters;
-use crate::device::DeviceUnderTest;
+use crate::device::{DeviceUnderTest, RunnerSetup};
 use crate::evaluate::{Evaluated, evaluate_with};
 use crate::evaluate_chain::{ChainUnderTest, evaluate_chain};
 use crate::job::Job;
 use crate::platform;
 use crate::row::{Phase, Row};
-use crate::runner::RunnerSetup;
 use crate::spec::{Overrides, Spec};
 
 /// How long to wait for processes that were killed. Their supervisor kills them again.
