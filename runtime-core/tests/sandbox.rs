@@ -62,6 +62,7 @@ fn main() -> ExitCode {
     let whole = |check: fn() -> Result<(), Failed>| move || check().map(|()| Completion::Completed);
     let others = [
         trial("a_compiler_works_in_it", reason.as_deref(), whole(compiles)),
+        trial("paths_may_lead_up_again", reason.as_deref(), whole(upwards)),
         trial("a_program_ends_as_it_would_without_it", reason.as_deref(), whole(endings)),
         trial("what_a_program_leaves_behind_ends_with_it", reason.as_deref(), whole(leftovers)),
         trial("what_the_system_lacks_is_told", reason.as_deref(), without_user_namespaces),
@@ -230,6 +231,28 @@ fn compiles() -> Result<(), Failed> {
     }
     let output = confined(&sandbox, Command::new(&program).current_dir(target.folder("writable")));
     if output.text() != "7" { Err(output.text().into()) } else { Ok(()) }
+}
+
+/// `beside/../given/text` is read, though nothing of `beside` is there; so is a working folder that is named like this.
+fn upwards() -> Result<(), Failed> {
+    let home = tempfile::tempdir().unwrap();
+    for folder in ["given", "beside"] {
+        std::fs::create_dir(home.path().join(folder)).unwrap();
+        std::fs::write(home.path().join(folder).join("text"), folder).unwrap();
+    }
+    let given = home.path().join("beside/../given");
+    let mut command = Command::new("cat");
+    command
+        .env("LC_ALL", "C")
+        .arg("text")
+        .arg(given.join("text"))
+        .arg(home.path().join("beside/text"))
+        .current_dir(&given);
+    let text = confined(&Sandbox::new().read(&given), &mut command).text();
+    match text.starts_with("givengiven") && text.ends_with("beside/text: No such file or directory") {
+        true => Ok(()),
+        false => Err(text.into()),
+    }
 }
 
 /// Exit codes and signals are those of the program.

@@ -36,6 +36,8 @@ pub(super) struct Layout {
     pub(super) places: BTreeMap<PathBuf, Access>,
     /// Symbolic links, each with its target.
     links: BTreeMap<PathBuf, PathBuf>,
+    /// Folders that paths lead through only to leave them by `..`.
+    crossed: BTreeSet<PathBuf>,
 }
 
 impl Layout {
@@ -61,16 +63,16 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Checks that a program can work in this folder.
+    /// A working folder, as it is in the sandbox.
     ///
     /// # Errors
-    /// `InvalidArgument` if it is not there in the sandbox.
-    pub(super) fn check_working_folder(&self, folder: &Path) -> Result<()> {
-        let (place, _) = resolve(folder).map_err(|error| refused(folder, &error))?;
+    /// `InvalidArgument` if it is not there.
+    pub(super) fn working_folder(&self, folder: &Path) -> Result<PathBuf> {
+        let place = resolve(folder).map_err(|error| refused(folder, &error))?.place;
         let is_there =
             place == Path::new("/") || place.ancestors().any(|around| self.places.contains_key(around));
         if is_there {
-            return Ok(());
+            return Ok(place);
         }
         Err(Error::invalid(format!(
             "a program in a sandbox may not read its working folder \"{}\"",
@@ -89,12 +91,13 @@ impl Layout {
 
     /// Adds a path, and the links on the way.
     fn add(&mut self, path: &Path, access: Access) -> io::Result<()> {
-        let (place, links) = resolve(path)?;
+        let Resolved { place, links, crossed } = resolve(path)?;
         if place == Path::new("/") {
             let message = "the root of the file system cannot be given to a sandbox; use a folder below it";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         self.links.extend(links);
+        self.crossed.extend(crossed);
         let present = self.places.entry(place).or_insert(access);
         *present = access.max(*present);
         Ok(())
@@ -107,7 +110,9 @@ impl Layout {
             let around = path.ancestors().skip(1).find_map(|folder| places.get(folder));
             around.is_none_or(|around| *around < *access)
         });
-        self.links.retain(|path, _| !path.ancestors().any(|folder| places.contains_key(folder)));
+        let is_inside = |path: &Path| path.ancestors().any(|folder| places.contains_key(folder));
+        self.links.retain(|path, _| !is_inside(path));
+        self.crossed.retain(|path| !is_inside(path));
     }
 
     /// The file system of the sandbox.
@@ -129,8 +134,9 @@ impl Layout {
             }
             root.add_place(&c_path(path)?, &c_path(relative(path))?, (path.is_dir(), !is_inside), *access);
         }
-        for folder in [SCRATCH, "/proc"] {
-            make_parents(&mut root, &mut made, &Path::new(folder).join("x"))?;
+        let own = [SCRATCH, "/proc"].map(Path::new);
+        for folder in self.crossed.iter().map(PathBuf::as_path).chain(own) {
+            make_parents(&mut root, &mut made, &folder.join("x"))?;
         }
         Ok(root)
     }
@@ -157,19 +163,28 @@ fn make_parents(root: &mut Root, made: &mut BTreeSet<PathBuf>, path: &Path) -> R
     Ok(())
 }
 
-/// The path without symbolic links, and the links that were followed.
-fn resolve(path: &Path) -> io::Result<(PathBuf, Vec<(PathBuf, PathBuf)>)> {
+/// A path without symbolic links and `..`.
+struct Resolved {
+    place: PathBuf,
+    /// The links that were followed, with their targets.
+    links: Vec<(PathBuf, PathBuf)>,
+    /// The folders that `..` has left.
+    crossed: Vec<PathBuf>,
+}
+
+fn resolve(path: &Path) -> io::Result<Resolved> {
     let path = std::path::absolute(path)?;
     let mut left: VecDeque<OsString> = words(&path);
-    let (mut resolved, mut links) = (PathBuf::from("/"), Vec::new());
+    let (mut place, mut links, mut crossed) = (PathBuf::from("/"), Vec::new(), Vec::new());
     while let Some(word) = left.pop_front() {
         if word == ".." {
-            resolved.pop();
+            crossed.push(place.clone());
+            place.pop();
             continue;
         }
-        let next = resolved.join(&word);
+        let next = place.join(&word);
         if !next.symlink_metadata()?.is_symlink() {
-            resolved = next;
+            place = next;
             continue;
         }
         if links.len() == MAX_LINKS {
@@ -177,14 +192,14 @@ fn resolve(path: &Path) -> io::Result<(PathBuf, Vec<(PathBuf, PathBuf)>)> {
         }
         let target = next.read_link()?;
         if target.is_absolute() {
-            resolved = PathBuf::from("/");
+            place = PathBuf::from("/");
         }
         for word in words(&target).into_iter().rev() {
             left.push_front(word);
         }
         links.push((next, target));
     }
-    Ok((resolved, links))
+    Ok(Resolved { place, links, crossed })
 }
 
 fn words(path: &Path) -> VecDeque<OsString> {
@@ -209,11 +224,12 @@ mod tests {
         symlink(folder.join("near/../c"), folder.join("far")).unwrap();
         symlink("loop", folder.join("loop")).unwrap();
         std::fs::create_dir(folder.join("a/c")).unwrap();
-        let (path, links) = resolve(&folder.join("far")).unwrap();
-        assert_eq!(path, folder.join("a/c"), "`..` is that of the link's target");
-        assert_eq!(links.len(), 2);
-        assert_eq!(resolve(&folder.join("loop")).unwrap_err().raw_os_error(), Some(libc::ELOOP));
-        assert_eq!(resolve(&folder.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let Resolved { place, links, crossed } = resolve(&folder.join("far")).unwrap();
+        assert_eq!(place, folder.join("a/c"), "`..` is that of the link's target");
+        assert_eq!((links.len(), crossed), (2, vec![folder.join("a/b")]));
+        let error = |name| resolve(&folder.join(name)).err().unwrap();
+        assert_eq!(error("loop").raw_os_error(), Some(libc::ELOOP));
+        assert_eq!(error("none").kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
@@ -237,9 +253,9 @@ mod tests {
         std::fs::create_dir(folder.path().join("in")).unwrap();
         let layout = Layout::new(&[folder.path().join("in")], &[]).unwrap();
         for inside in [Path::new("/"), Path::new("/usr/lib"), &folder.path().join("in")] {
-            layout.check_working_folder(inside).unwrap();
+            layout.working_folder(inside).unwrap();
         }
-        let error = layout.check_working_folder(folder.path()).unwrap_err();
+        let error = layout.working_folder(folder.path()).unwrap_err();
         assert!(error.message().contains("working folder"), "{error}");
     }
 

@@ -146,7 +146,7 @@ impl Sandbox {
         environment::clean(command);
         let folder = working_folder(command)?;
         let layout = Layout::new(&self.with_compilers().readable, &self.writable)?;
-        layout.check_working_folder(&folder)?;
+        let folder = layout.working_folder(&folder)?;
         let user = UserMaps::new(self.gives_up_root);
         check_use(&user, &folder)?;
         let failed = |what: &str, error: &dyn std::fmt::Display| {
