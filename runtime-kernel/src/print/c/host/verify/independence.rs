@@ -61,7 +61,8 @@ impl Region<'_, '_, '_> {
         }
         let stores = stores(body);
         for &part in &self.uses.evaluated {
-            if let Expression::Access { base, .. } = self.on.function.expressions[part]
+            if let Expression::Access { base, index } = self.on.function.expressions[part]
+                && !self.is_constant(index)
                 && self.is_own_array(base)
             {
                 return wrong("an array in the body of the loop");
@@ -334,21 +335,22 @@ impl Region<'_, '_, '_> {
         operands(expression).for_each(|operand| self.identity(operand, depth + 1).hash(hasher));
     }
 
+    /// Whether an index is a constant: out of range, or it would not be the index of an `Access`.
+    fn is_constant(&self, index: Value) -> bool {
+        matches!(self.on.function.expressions[index], Expression::Literal(_) | Expression::Constant(_))
+    }
+
     /// The steps from an object to a place in it.
     fn path(&self, mut pointer: Value) -> Vec<PathStep> {
         let mut steps = Vec::new();
         loop {
             pointer = match self.on.function.expressions[pointer] {
                 Expression::Access { base, index } => {
-                    let constant = match self.on.function.expressions[index] {
-                        Expression::Literal(_) | Expression::Constant(_) => Some(self.number(index, 0, 0)),
-                        _ => None,
-                    };
-                    match constant {
-                        Some(number) => steps.push(PathStep::Known(number)),
+                    match self.is_constant(index) {
+                        true => steps.push(PathStep::Known(self.number(index, 0, 0))),
                         // Any component counts as the vector.
-                        None if self.on.context.is_vector_pointer(base) => steps.clear(),
-                        None => steps.push(PathStep::Index(pointer, index)),
+                        false if self.on.context.is_vector_pointer(base) => steps.clear(),
+                        false => steps.push(PathStep::Index(pointer, index)),
                     }
                     base
                 }
