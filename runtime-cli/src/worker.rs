@@ -6,7 +6,7 @@ use clap::Args;
 use runtime_core::Result;
 use runtime_core::backend::{SANDBOX_VARIABLE, SandboxPolicy};
 use runtime_harness::runner;
-use runtime_harness::worker::{self, WorkerOptions};
+use runtime_harness::worker::{self, Trust, WorkerOptions};
 
 use crate::arguments::{ShareArguments, this_program};
 use crate::registry;
@@ -22,7 +22,16 @@ pub(crate) struct WorkerArguments {
     /// Limit for the memory of the process
     #[arg(long, value_name = "BYTES")]
     memory_limit: Option<u64>,
-    /// Sandbox of the compilers of kernels
+    /// Run native code of the host in this process
+    #[arg(long)]
+    trust: bool,
+    /// What inputs are made of that a candidate has never seen
+    #[arg(long, value_name = "SEED")]
+    input_seed: Option<u64>,
+    /// Refuse kernels that cannot have such inputs
+    #[arg(long)]
+    fresh_inputs: bool,
+    /// Sandbox of kernels and their compilers
     #[arg(long, value_name = "POLICY", default_value_t = SandboxPolicy::Required)]
     sandbox: SandboxPolicy,
     #[command(flatten)]
@@ -38,8 +47,18 @@ pub(crate) fn run(arguments: &WorkerArguments) -> Result<()> {
     }
     if arguments.inner {
         let share = arguments.share.is_shared();
-        let options =
-            WorkerOptions { memory_limit_bytes: arguments.memory_limit, share, sandbox: arguments.sandbox };
+        let trust = match arguments.trust {
+            true => Trust::Full,
+            false => {
+                Trust::None { input_seed: arguments.input_seed, needs_fresh_inputs: arguments.fresh_inputs }
+            }
+        };
+        let options = WorkerOptions {
+            memory_limit_bytes: arguments.memory_limit,
+            share,
+            sandbox: arguments.sandbox,
+            trust,
+        };
         #[allow(unsafe_code, reason = "runs the code that specs name")]
         // SAFETY: the user of the command vouches for the code that a spec names (docs/spec.md).
         return unsafe { worker::serve(registry::runtime, options) };

@@ -37,15 +37,17 @@ pub(crate) struct RunnerSetup {
     pub(crate) runtime: Runtime,
     /// The library of the host's backend.
     pub(crate) backend: PathBuf,
+    /// Whether a kernel is refused that cannot have inputs that it has never seen.
+    pub(crate) needs_fresh_inputs: bool,
 }
 
 impl RunnerSetup {
     /// The setup of a runtime; `None` if its host backend is linked in.
-    pub(crate) fn of(runtime: &Runtime) -> Option<Self> {
+    pub(crate) fn of(runtime: &Runtime, needs_fresh_inputs: bool) -> Option<Self> {
         let loaded = runtime.load_report().iter().filter(|line| line.outcome == LoadOutcome::Loaded);
         let mut host = loaded.filter(|line| line.target.as_deref() == Some("host"));
         let backend = host.next().map(|line| line.path.clone()).filter(|path| path.is_file())?;
-        Some(Self { runtime: runtime.clone(), backend })
+        Some(Self { runtime: runtime.clone(), backend, needs_fresh_inputs })
     }
 }
 

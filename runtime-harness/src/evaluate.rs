@@ -9,12 +9,12 @@ use crate::board;
 use crate::counters::CountersAndEnergy;
 use crate::crash_context::CrashContext;
 use crate::device::{DeviceUnderTest, RunnerSetup};
-use crate::job::{BoundKernel, Job};
+use crate::job::{BoundKernel, Job, has_fresh_inputs};
 use crate::noise::{Evidence, Recorder, advice};
 use crate::platform;
 use crate::release::{self, release};
-use crate::row::{Noise, Outcome, Phase, ResourceUsage, Row};
-use crate::runner::Judge;
+use crate::row::{Inputs, Noise, Outcome, Phase, ResourceUsage, Row, RunnerUse};
+use crate::runner::{self, Judge, Place};
 use crate::settings::Settings;
 
 /// The result of an evaluation.
@@ -69,21 +69,45 @@ fn evaluate_on(
         let row = board::evaluate(job, (device, &**opened), embedded, settings, progress);
         return Evaluated { row, released: Ok(()) };
     }
-    if let (Ok(opened), Some(setup)) = (&device.opened, &device.runner)
-        && Judge::takes(job, &**opened, settings)
-    {
-        let (measured, doubt) = match judge((device, &**opened, setup), job, settings, &mut enter) {
-            Ok((measured, doubt)) => (Ok(measured), doubt),
-            Err(error) => (Err(error), None),
-        };
-        let evaluated = finish((job, settings), device, None, (measured, phase));
-        return Evaluated { row: evaluated.row.doubted(doubt), ..evaluated };
-    }
-    let (measured, bound) = match &device.opened {
-        Ok(opened) => measure((device, &**opened), job, settings, &mut enter),
-        Err(error) => (Err(error.clone()), None),
+    let place = match &device.opened {
+        Ok(opened) => Place::of(job, &**opened, device.runner.as_ref(), settings),
+        Err(error) => Place::Nowhere(error.clone()),
     };
-    finish((job, settings), device, bound, (measured, phase))
+    let (measured, bound) = match (&device.opened, &place) {
+        (Ok(opened), Place::Runner(setup)) => {
+            let judged = judge((device, &**opened, setup), job, settings, &mut enter);
+            let row = judged_row((job, settings), device, (judged, phase));
+            return Evaluated { row, released: Ok(()) };
+        }
+        (Err(error), _) | (_, Place::Nowhere(error)) => (Err(error.clone()), None),
+        (Ok(opened), _) => measure((device, &**opened), job, settings, &mut enter),
+    };
+    let advice = match &place {
+        Place::Believed(why) => {
+            Some(format!("its code ran in the process that makes this row, which believes it: {why}"))
+        }
+        _ => None,
+    };
+    let mut evaluated = finish((job, settings), device, bound, (measured, phase));
+    evaluated.row.advice.extend(advice);
+    evaluated
+}
+
+/// The row of a candidate that was judged in a runner.
+fn judged_row(
+    (job, settings): (&Job, &Settings),
+    device: &DeviceUnderTest,
+    (judged, phase): (Result<(Timed, Option<Outcome>)>, Phase),
+) -> Row {
+    let (measured, doubt) = match judged {
+        Ok((timed, doubt)) => (Ok((timed, CountersAndEnergy::default())), doubt),
+        Err(error) => (Err(error), None),
+    };
+    let row = row(job, settings, device, (measured, phase)).doubted(doubt);
+    let inputs = if has_fresh_inputs(&job.spec) { Inputs::Fresh } else { Inputs::Fixed };
+    let is_told = inputs == Inputs::Fresh && row.status.is_bad();
+    let input_seed = is_told.then(|| job.fresh.tell_seed());
+    row.judged(RunnerUse { sandboxed: runner::is_sandboxed(), inputs, input_seed })
 }
 
 /// Releases the kernel and makes the row. A device that does not work any more is not used again.
@@ -166,7 +190,7 @@ fn judge(
     job: &Job,
     settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
-) -> Result<((Timed, CountersAndEnergy), Option<Outcome>)> {
+) -> Result<(Timed, Option<Outcome>)> {
     let name = &under_test.name;
     enter(Phase::Compile, &format!("while \"{}\" was loaded on {name}", job.spec.name));
     let mut judge = Judge::new(job, device, setup)?;
@@ -180,12 +204,12 @@ fn judge(
     drop((lock, observer, judge));
     if let Some(kind) = end {
         let _context = CrashContext::enter(operation);
-        // Whoever waits for this worker tells what has happened, as of a kernel that runs in it.
+        // The parent makes a row of how this process ends, as it does for a kernel that runs in it.
         platform::end_as(kind);
     }
     let (measurement, doubt) = measured?;
     let noise = recorder.noise(&measurement);
-    Ok((((ResourceUsage::unknown(), measurement, noise), CountersAndEnergy::default()), doubt))
+    Ok(((ResourceUsage::unknown(), measurement, noise), doubt))
 }
 
 /// Checks the kernel again, and measures what was asked for beside the times: after the timing, so that the times are those of a run
@@ -220,16 +244,25 @@ fn check_again(
         return Ok(());
     }
     bound.restore(job)?;
-    let spec = &job.spec;
-    let mut evaluation = Evaluation::new(&bound.kernel, bound.config(spec)?, bound.evaluation_args(spec));
-    evaluation.tolerance = job.tolerance();
-    evaluation.reference = job.expected.clone()?;
+    let mut evaluation = evaluation(bound, job, true)?;
     if let Validation::Failed(mut mismatch) = device.validate(&mut evaluation)? {
         mismatch.after_calls = Some(measurement.calls);
         measurement.validation = Validation::Failed(mismatch);
     }
     measurement.calls += 1;
     Ok(())
+}
+
+/// An evaluation of a loaded kernel, which compares its outputs if `validates`.
+fn evaluation<'b>(bound: &'b BoundKernel, job: &'b Job, validates: bool) -> Result<Evaluation<'b>> {
+    let spec = &job.spec;
+    let mut evaluation = Evaluation::new(&bound.kernel, bound.config(spec)?, bound.evaluation_args(spec));
+    evaluation.validate = validates;
+    evaluation.tolerance = job.tolerance();
+    if validates {
+        evaluation.reference = job.expected.clone()?;
+    }
+    Ok(evaluation)
 }
 
 /// Checks that counting has not lost the device. The row is that of the timing; a device that was lost after it must not
@@ -267,18 +300,12 @@ pub(crate) async fn time(
     turn: Option<Turn>,
 ) -> Result<Timed> {
     let spec = &job.spec;
-    let config = bound.config(spec)?;
     let mut recorder = Recorder::new(device, turn.is_some());
-    let mut evaluation = Evaluation::new(&bound.kernel, config, bound.evaluation_args(spec));
+    let mut evaluation = evaluation(bound, job, settings.validates())?;
     evaluation.timing = settings.timing();
     evaluation.cost = spec.cost;
-    evaluation.validate = settings.validates();
-    evaluation.tolerance = job.tolerance();
     evaluation.turn = turn;
-    if evaluation.validate {
-        evaluation.reference = job.expected.clone()?;
-    }
-    let usage = ResourceUsage::of(&bound.kernel, &config, spec.local_bytes());
+    let usage = ResourceUsage::of(&bound.kernel, &bound.config(spec)?, spec.local_bytes());
     evaluation.observer = Some(Box::new(|moment| recorder.observe(moment)));
     let measured = device.evaluate(&mut evaluation).await;
     drop(evaluation);

@@ -9,6 +9,11 @@ pub(crate) const fn next(state: &mut u64) -> u64 {
     word ^ (word >> 31)
 }
 
+/// A number below `count`, which is at least 1.
+pub(crate) fn below(state: &mut u64, count: usize) -> usize {
+    usize::try_from(next(state) % count as u64).unwrap_or(0)
+}
+
 /// A generator of random numbers of several distributions.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);

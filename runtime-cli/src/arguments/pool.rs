@@ -40,7 +40,16 @@ pub(crate) struct PoolArguments {
     /// Time limit for starting a worker [default: 60, with --launch 300]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     start_timeout: Option<Duration>,
-    /// Sandbox of compilers of kernels: `required`, `best-effort` (with what the system has) or `off` [default: required, in eval
+    /// The kernels are your own: run native code of the host in the worker that makes its row, instead of a runner
+    #[arg(long)]
+    trust: bool,
+    /// Seed of the inputs that native code of the host has never seen, to repeat a rejected row [default: a secret one]
+    #[arg(long, value_name = "SEED", conflicts_with = "trust")]
+    input_seed: Option<u64>,
+    /// Refuse kernels that cannot be called with inputs that they have never seen
+    #[arg(long, conflicts_with = "trust")]
+    fresh_inputs: bool,
+    /// Sandbox of kernels and their compilers: `required`, `best-effort` (with what the system has) or `off` [default: required, in eval
     /// and fuse best-effort; `RUNTIME_SANDBOX` can make it stricter]
     #[arg(long, value_name = "POLICY")]
     sandbox: Option<SandboxPolicy>,
@@ -73,6 +82,9 @@ impl PoolArguments {
             (self.launch.is_some(), "--launch"),
             (self.start_timeout.is_some(), "--start-timeout"),
             (self.sandbox.is_some(), "--sandbox"),
+            (self.trust, "--trust"),
+            (self.input_seed.is_some(), "--input-seed"),
+            (self.fresh_inputs, "--fresh-inputs"),
         ];
         given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
     }
@@ -147,6 +159,15 @@ impl PoolArguments {
         }
         options.timeout = self.timeout.unwrap_or(options.timeout);
         options.compile_timeout = self.compile_timeout.unwrap_or(options.compile_timeout);
+        if self.trust {
+            options.arguments.push("--trust".into());
+        }
+        if let Some(seed) = self.input_seed {
+            options.arguments.extend(["--input-seed".into(), seed.to_string().into()]);
+        }
+        if self.fresh_inputs {
+            options.arguments.push("--fresh-inputs".into());
+        }
         if let Some(bytes) = self.memory_limit {
             options.arguments.extend(["--memory-limit".into(), bytes.to_string().into()]);
         }
@@ -186,7 +207,7 @@ fn sandbox_here(policy: SandboxPolicy, missing: &dyn Fn() -> Vec<MissingPart>) -
         );
     }
     for part in missing {
-        output::print_stderr(&format!("warning: compilers of kernels run without {part}"));
+        output::print_stderr(&format!("warning: kernels and their compilers run without {part}"));
     }
     Ok(policy)
 }

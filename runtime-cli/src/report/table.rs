@@ -111,10 +111,14 @@ pub(super) fn cells(row: &Row) -> Vec<String> {
 pub(crate) fn status(row: &Row) -> String {
     match &row.validation {
         _ if row.status == Status::Inconsistent => "inconsistent".to_owned(),
-        Some(Validation::Passed(agreement)) if agreement.max_absolute_error == 0.0 => {
-            "right (exact)".to_owned()
+        Some(Validation::Passed(agreement)) => {
+            let error = match agreement.max_absolute_error {
+                0.0 => "exact".to_owned(),
+                error => format!("error {error:.1e}"),
+            };
+            let is_unsandboxed = row.runner.as_ref().is_some_and(|runner| !runner.sandboxed);
+            format!("right ({error}{})", if is_unsandboxed { ", unsandboxed" } else { "" })
         }
-        Some(Validation::Passed(agreement)) => format!("right (error {:.1e})", agreement.max_absolute_error),
         Some(Validation::Failed(mismatch)) => match mismatch.after_calls {
             Some(calls) => format!("wrong (after {calls} calls)"),
             None => format!("wrong ({} of {})", mismatch.wrong, mismatch.elements),

@@ -93,7 +93,7 @@ fn two_evaluations_of_a_device_take_turns_and_one_says_for_whom_it_waits() {
     let folder = folder();
     let commands = [
         &["eval", "slow.toml", "--device", "host:0"][..],
-        &["eval", "--isolate", "slow.toml", "--device", "host:0"],
+        &["eval", "--isolate", "--trust", "slow.toml", "--device", "host:0"],
     ];
     let mut children = commands.map(|arguments| start(&folder, arguments, None));
     let (send, lines) = mpsc::channel();
@@ -125,7 +125,7 @@ fn a_shared_device_is_not_waited_for() {
     let folder = folder();
     folder.write("go", "");
     let lock = DeviceLock::acquire("host", &mut |_| {});
-    for isolate in [&[][..], &["--isolate"]] {
+    for isolate in [&[][..], &["--isolate", "--trust"]] {
         let plain = [&["eval", "slow.toml", "--device", "host:0"][..], isolate].concat();
         for (arguments, variable) in [([&plain[..], &["--share"]].concat(), None), (plain.clone(), Some("1"))]
         {

@@ -49,7 +49,7 @@ fn a_kernel_that_is_right_in_its_first_call_only_is_wrong() {
                 "{row}"
             );
             let calls = row["validation"]["after_calls"].as_u64().unwrap();
-            assert!(calls > 3 && table.contains(&format!("wrong (after {calls} calls)")), "{table}");
+            assert!(calls > 0 && table.contains(&format!("wrong (after {calls} calls)")), "{table}");
         }
         let (row, _) = row("honest", arguments);
         assert!(row["status"] == "right" && row["validation"].get("after_calls").is_none(), "{row}");

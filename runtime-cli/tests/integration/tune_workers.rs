@@ -26,7 +26,7 @@ fn workers_share_the_candidates_of_a_device() {
     folder.write("tuned.toml", &format!("{spec}{tuned}"));
     let options = ["--device", "host:0", "--repeat", "3", "--number", "1", "--warmup", "1"];
     for (workers, launch) in [(1, &[][..]), (3, &["--launch", "{worker}", "--workers", "3"])] {
-        let run = folder.runtime(&[&["tune", "tuned.toml"], &options[..], launch].concat());
+        let run = folder.runtime(&[&["tune", "tuned.toml", "--trust"], &options[..], launch].concat());
         assert_eq!(run.code, 0, "{run:?}");
         let processes = folder.read("processes");
         let processes: BTreeSet<&str> = processes.lines().collect();

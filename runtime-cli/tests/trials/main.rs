@@ -1,9 +1,9 @@
 //! Tests of the command that need what may not be there: emulated boards, launchers of workers, and a sandbox.
 
+mod attacks;
 mod boards;
 mod compilers;
 mod launchers;
-mod runners;
 
 use std::process::ExitCode;
 
@@ -11,6 +11,6 @@ use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
     let trials =
-        [boards::trials(), compilers::trials(), launchers::trials(), runners::trials()].into_iter().flatten();
+        [boards::trials(), compilers::trials(), launchers::trials(), attacks::trials()].into_iter().flatten();
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }

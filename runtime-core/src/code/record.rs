@@ -90,6 +90,16 @@ impl Record {
         &self.0.fields
     }
 
+    /// The fields with their bytes as little-endian words, as [`Record::with_bits`] takes them.
+    pub fn values(&self) -> impl Iterator<Item = (DType, u64)> {
+        self.fields().iter().scan(0, |end, dtype| {
+            let (at, mut word) = (usize::next_multiple_of(*end, dtype.alignment_bytes()), [0; 8]);
+            *end = at + dtype.bytes();
+            word[..dtype.bytes()].copy_from_slice(&self.as_bytes()[at..*end]);
+            Some((*dtype, u64::from_le_bytes(word)))
+        })
+    }
+
     /// The structure as C stores it, with the padding between its fields and at its end.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -137,6 +147,9 @@ mod tests {
         assert_eq!((bytes[0], &bytes[2..4], bytes[4], bytes[16]), (1, &[2, 0][..], 1, 5));
         assert_eq!(&bytes[8..16], 4.0f64.to_le_bytes());
         assert_eq!(Record::new().with(1u8).with(2u8).as_bytes(), [1, 2]);
+        let again =
+            record.values().try_fold(Record::new(), |record, (dtype, bits)| record.with_bits(dtype, bits));
+        assert_eq!(again.unwrap(), record);
         let complex = Record::new().with(1u8).with_bits(DType::COMPLEX64, 7).unwrap();
         assert_eq!(complex.as_bytes().len(), 12, "aligned to a part");
         assert!(Record::new().with_bits(DType::COMPLEX128, 0).unwrap_err().message().contains("complex128"));

@@ -1,19 +1,20 @@
 //! A spec with its initial data and expected outputs, prepared once for all devices.
 
 mod bound_kernel;
+mod fresh_inputs;
 mod module_source;
 mod packaged;
 
-use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use runtime_core::evaluate::Tolerance;
-use runtime_core::{Error, ErrorKind, Geometry, HostArray, Result, Runtime, Safetensors};
+use runtime_core::{CommonRuntime, Error, ErrorKind, Geometry, HostArray, Result, Runtime, Safetensors};
 
 use crate::crash_context::CrashContext;
-use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Reference, Spec, TensorSpec};
+use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Spec, TensorSpec};
 pub use bound_kernel::BoundKernel;
 pub(crate) use bound_kernel::{config, kernel_source, value};
+pub(crate) use fresh_inputs::{FreshInputs, has_fresh_inputs};
 use module_source::module_source;
 pub use packaged::{PackageChoice, PassedOver, fits};
 
@@ -25,10 +26,8 @@ pub struct Job {
     pub inputs: Result<Vec<Option<HostArray>>>,
     /// Per written argument, its index and its expected content; or why that is unknown.
     pub expected: Result<Vec<(usize, HostArray)>>,
-    /// What other inputs are made of.
-    pub(crate) secret: RandomState,
-    /// The first of them: most candidates need no more.
-    pub(crate) fresh: Mutex<Option<Arc<JobData>>>,
+    /// Inputs that no candidate has seen.
+    pub(crate) fresh: FreshInputs,
 }
 
 /// The content of tensors, and what a call makes of it.
@@ -38,6 +37,23 @@ pub(crate) struct JobData {
     pub(crate) inputs: Vec<Option<HostArray>>,
     /// As [`Job::expected`].
     pub(crate) expected: Vec<(usize, HostArray)>,
+}
+
+/// Runs native code of references in another process.
+pub(crate) trait ReferenceRunner: Sync {
+    /// Whether it runs this code of a spec.
+    fn takes(&self, spec: &Spec, code: &KernelSource) -> bool;
+
+    /// Calls the reference of a job once: the contents of the written arguments, each with its index.
+    ///
+    /// # Errors
+    /// Those of compiling, loading and calling it, and the error in the inputs.
+    fn run(
+        &self,
+        job: &Job,
+        code: &KernelSource,
+        host: &dyn CommonRuntime,
+    ) -> Result<Vec<(usize, HostArray)>>;
 }
 
 impl Job {
@@ -57,8 +73,7 @@ impl Job {
 
     /// A job whose data is still to be prepared: it may be large.
     pub(crate) fn without_data(spec: Spec) -> Self {
-        let (secret, fresh) = (RandomState::new(), Mutex::default());
-        Self { spec, inputs: Ok(Vec::new()), expected: Ok(Vec::new()), secret, fresh }
+        Self { spec, inputs: Ok(Vec::new()), expected: Ok(Vec::new()), fresh: FreshInputs::new() }
     }
 
     /// The spec.
@@ -82,6 +97,11 @@ impl Job {
 
     /// Computes the expected outputs: runs the reference on the host, or reads its files.
     pub fn find_expected(&mut self, runtime: &Runtime) {
+        self.find_expected_with(runtime, None);
+    }
+
+    /// The same, with native code of the reference in a process of its own if there is a runner for it.
+    fn find_expected_with(&mut self, runtime: &Runtime, runner: Option<&dyn ReferenceRunner>) {
         let Some(reference) = &self.spec.reference else { return };
         self.expected = match &reference.expected {
             Expected::Files(paths) => self
@@ -94,9 +114,33 @@ impl Job {
                 })
                 .collect(),
             Expected::Kernel(code) => {
-                self.run_reference(runtime, code).map_err(|error| error.in_operation("reference"))
+                self.run_reference(runtime, runner, code).map_err(|error| error.in_operation("reference"))
             }
         };
+    }
+
+    /// The same, and what is expected of the first fresh inputs if the kernel is judged with such: both at once, as a reference may
+    /// take longer than all other work.
+    pub(crate) fn find_all_expected(&mut self, runtime: &Runtime, runner: Option<&dyn ReferenceRunner>) {
+        let is_apart =
+            |runner: &&dyn ReferenceRunner| match self.spec.reference.as_ref().map(|it| &it.expected) {
+                Some(Expected::Kernel(code)) => {
+                    runner.takes(&self.spec, code) && runner.takes(&self.spec, &self.spec.kernel)
+                }
+                _ => false,
+            };
+        let both =
+            runner.filter(is_apart).and_then(|runner| Some((runner, self.fresh.reseeded(&self.spec, 0)?)));
+        let Some((both, spec)) = both else { return self.find_expected_with(runtime, runner) };
+        let fresh = std::thread::scope(|scope| {
+            let fresh = scope.spawn(|| Self::of_fresh(spec, runtime, both).data());
+            self.find_expected_with(runtime, runner);
+            fresh.join()
+        });
+        // An error is found again when they are needed.
+        if let Ok(Ok(data)) = fresh {
+            self.fresh.keep_first(&Arc::new(data));
+        }
     }
 
     /// The data of the spec.
@@ -107,49 +151,44 @@ impl Job {
         Ok(JobData { inputs: self.inputs.clone()?, expected: self.expected.clone()? })
     }
 
-    /// Other values for the inputs that are random, and what is expected of them if that is known of the spec's own: another set for
-    /// each `index`, the same for all candidates, which share nothing. `None` if no input is random, or what is expected comes from
-    /// files.
+    /// Other values for the inputs that are random, and what is expected of them if that is known of the spec's own: others for each
+    /// `index`, the same for all candidates, which share nothing. `None` if no input can be another one.
     ///
     /// # Errors
     /// Those of the reference.
-    pub(crate) fn fresh_data(&self, runtime: &Runtime, index: usize) -> Result<Option<Arc<JobData>>> {
-        let Some(spec) = self.reseeded(index) else { return Ok(None) };
-        let mut known = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(data) = known.as_ref().filter(|_| index == 0) {
-            return Ok(Some(Arc::clone(data)));
+    pub(crate) fn fresh_data(
+        &self,
+        runtime: &Runtime,
+        runner: &dyn ReferenceRunner,
+        index: usize,
+    ) -> Result<Option<Arc<JobData>>> {
+        if index == 0
+            && let Some(data) = self.fresh.first()
+        {
+            return Ok(Some(data));
         }
-        let mut job = Self::without_data(spec);
-        job.prepare_data();
-        if self.expected.as_ref().is_ok_and(|expected| !expected.is_empty()) {
-            job.find_expected(runtime);
-        }
-        let data = Arc::new(job.data()?);
+        let Some(spec) = self.fresh.reseeded(&self.spec, index) else { return Ok(None) };
+        let data = match &self.expected {
+            Ok(expected) if !expected.is_empty() => Self::of_fresh(spec, runtime, runner).data()?,
+            _ => {
+                let mut job = Self::without_data(spec);
+                job.prepare_data();
+                job.data()?
+            }
+        };
+        let data = Arc::new(data);
         if index == 0 {
-            *known = Some(Arc::clone(&data));
+            self.fresh.keep_first(&data);
         }
         Ok(Some(data))
     }
 
-    /// The spec with secret seeds; `None` if that would change nothing, or if what is expected comes from files.
-    fn reseeded(&self, index: usize) -> Option<Spec> {
-        let mut spec = self.spec.clone();
-        let is_fixed = |it: &Reference| matches!(it.expected, Expected::Files(_));
-        if spec.reference.as_ref().is_some_and(is_fixed) {
-            return None;
-        }
-        let mut any = false;
-        for (arg, argument) in spec.args.iter_mut().enumerate() {
-            if let ArgumentKind::Tensor(tensor) = &mut argument.kind
-                && let Init::Random { seed, .. } = &mut tensor.init
-                && tensor.access.reads()
-            {
-                // Its values are no secret, so they must tell nothing of others.
-                *seed = self.secret.hash_one((index, arg));
-                any = true;
-            }
-        }
-        any.then_some(spec)
+    /// A job with its data.
+    fn of_fresh(spec: Spec, runtime: &Runtime, runner: &dyn ReferenceRunner) -> Self {
+        let mut job = Self::without_data(spec);
+        job.prepare_data();
+        job.find_expected_with(runtime, Some(runner));
+        job
     }
 
     /// The tolerance for differences from the expected outputs.
@@ -170,10 +209,18 @@ impl Job {
         }
     }
 
-    fn run_reference(&self, runtime: &Runtime, code: &KernelSource) -> Result<Vec<(usize, HostArray)>> {
+    fn run_reference(
+        &self,
+        runtime: &Runtime,
+        runner: Option<&dyn ReferenceRunner>,
+        code: &KernelSource,
+    ) -> Result<Vec<(usize, HostArray)>> {
         self.check_bytes()?;
         let _context = CrashContext::enter(format!("while the reference of \"{}\" ran", self.spec.name));
         let host = runtime.open("host:0")?;
+        if let Some(runner) = runner.filter(|runner| runner.takes(&self.spec, code)) {
+            return runner.run(self, code, &*host);
+        }
         let bound = BoundKernel::of_code(&*host, self, code)?;
         let queue = host.queue()?;
         queue.call(&bound.kernel, Geometry::single(), &bound.args(&self.spec))?;

@@ -11,6 +11,7 @@ mod placement;
 mod rates;
 mod resource_usage;
 mod roofline;
+mod runner_use;
 mod validation;
 mod workload;
 
@@ -34,6 +35,7 @@ pub use outcome::{Outcome, Phase, Status, error_text, headline};
 pub use placement::{ArgumentPlacement, ArgumentTransfer};
 pub use resource_usage::{Occupancy, ResourceUsage};
 pub use roofline::{ComputeRoof, Limit, MemoryRoof, Roofline, Unit};
+pub use runner_use::{Inputs, RunnerUse};
 pub use validation::status_of;
 
 /// The result of a kernel on a device.
@@ -65,6 +67,9 @@ pub struct Row {
     pub error_kind: Option<String>,
     /// How the evaluation ended.
     pub outcome: Outcome,
+    /// How its native code was judged; `None` if it ran in the process that made the row, which then believes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<RunnerUse>,
     /// The comparison with the expected outputs; `None` if there was none.
     pub validation: Option<Validation>,
     /// The tensors, and how they reached the kernel; empty if nothing was measured.
@@ -153,6 +158,7 @@ impl Row {
             reason: outcome.reason(),
             error_kind: outcome.error_kind().map(|kind| kind.to_string()),
             outcome,
+            runner: None,
             validation: None,
             arguments: Vec::new(),
             measurement: None,
@@ -257,6 +263,15 @@ impl Row {
             }
             _ => self,
         }
+    }
+
+    /// The same row of a candidate that was judged in a runner.
+    pub(crate) fn judged(self, runner: RunnerUse) -> Self {
+        let reason = match (self.reason, runner.input_seed) {
+            (Some(reason), Some(seed)) => Some(format!("{reason}; --input-seed {seed} repeats its inputs")),
+            (reason, _) => reason,
+        };
+        Self { reason, runner: Some(runner), ..self }
     }
 
     /// Whether its calls were timed or counted.

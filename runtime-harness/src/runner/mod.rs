@@ -3,11 +3,13 @@
 
 mod huge_pages;
 mod judge;
+mod loaded;
 mod memory;
 mod process;
 mod program;
 mod protocol;
+mod reference;
 mod windows;
 
-pub(crate) use judge::Judge;
+pub(crate) use judge::{Judge, Place, is_sandboxed};
 pub use program::run;

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind as IoErrorKind};
+use std::ops::AddAssign;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -37,16 +38,31 @@ pub(super) struct Calls {
     /// The set of tensors; `None` for an empty function.
     pub(super) set: Option<usize>,
     pub(super) number: u64,
-    /// Whether another call precedes them, outside of the time.
-    pub(super) warm: bool,
+    /// What precedes them, outside of the time.
+    pub(super) first: First,
+}
+
+/// What the runner does in a window before its calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    Nothing,
+    /// It makes a call with a set of tensors; with none, of an empty function.
+    Call(Option<usize>),
 }
 
 /// How long a window took.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowTime {
     pub(super) elapsed: Duration,
     /// The time of all processors that the runner used.
     pub(super) processor: Duration,
+}
+
+impl AddAssign for WindowTime {
+    fn add_assign(&mut self, other: Self) {
+        self.elapsed += other.elapsed;
+        self.processor += other.processor;
+    }
 }
 
 impl Runner {
@@ -54,17 +70,20 @@ impl Runner {
     ///
     /// # Errors
     /// Those of [`Sandbox::spawn`]; `Failed` if it does not say that it is ready.
-    pub(super) fn start(policy: SandboxPolicy, readable: &[&Path], memory: File) -> Result<Self> {
+    pub(super) fn start(policy: SandboxPolicy, readable: &[PathBuf], memory: File) -> Result<Self> {
         let program =
             std::env::current_exe().map_err(|error| failed(&format!("cannot find this program: {error}")))?;
         let (ours, theirs) = UnixStream::pair().map_err(|error| failed(&error.to_string()))?;
         let mut command = Command::new(&program);
-        command.args(["worker", "--runner"]).current_dir("/").env("TMPDIR", "/.scratch");
+        command.args(["worker", "--runner"]);
+        if policy != SandboxPolicy::Off {
+            command.current_dir("/").env("TMPDIR", "/.scratch");
+        }
         command.stdin(OwnedFd::from(theirs)).stdout(memory).stderr(Stdio::inherit());
         let sandbox = readable
             .iter()
             .fold(Sandbox::new().give_up_root().show_machine().read(&program), |sandbox, path| {
-                sandbox.read(*path)
+                sandbox.read(path)
             });
         let child = sandbox.spawn(policy, &mut command)?;
         // The command holds the runner's end, whose closing tells that the runner has ended.
@@ -103,9 +122,9 @@ impl Runner {
     /// # Errors
     /// That of a call; how the runner has ended.
     pub(super) fn window(&mut self, calls: Calls) -> Result<WindowTime> {
-        let Calls { set, number, warm } = calls;
+        let Calls { set, number, first } = calls;
         self.handle.signal(libc::SIGCONT);
-        if warm {
+        if let First::Call(set) = first {
             self.call(set, 1)?;
         }
         let (processor_begin, begin) = (platform::processor_time(self.process), Instant::now());
@@ -177,12 +196,12 @@ impl Runner {
         match (status.signal(), status.code()) {
             (Some(signal), _) => {
                 self.end = Some(ExitKind::Signal(signal));
-                Error::new(ErrorKind::Crashed, format!("the kernel was ended by signal {signal}"))
+                Error::new(ErrorKind::Crashed, format!("its code was ended by signal {signal}"))
             }
             (None, code) => {
                 let code = code.unwrap_or(-1);
                 self.end = Some(ExitKind::Code(code));
-                Error::new(ErrorKind::Failed, format!("the kernel has exited with code {code}"))
+                Error::new(ErrorKind::Failed, format!("its code has exited with code {code}"))
             }
         }
     }

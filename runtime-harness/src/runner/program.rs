@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io::{self, BufReader};
 
 use runtime_core::backend::start_no_processes;
+use runtime_core::code::Record;
 use runtime_core::{
-    Access, Arg, CodeFormat, Device, Error, ErrorKind, Geometry, Kernel, ModuleSource, Queue, Result,
-    Runtime, Tensor,
+    Access, Arg, CodeFormat, DType, Device, Error, ErrorKind, Kernel, LaunchConfig, ModuleSource, Queue,
+    Result, Runtime, Tensor,
 };
 
 use super::memory::SharedMemory;
@@ -26,6 +27,7 @@ const MAX_TEXT: usize = 2000;
 /// # Safety
 /// The judge names the code that is run.
 pub unsafe fn run() -> Result<()> {
+    platform::die_with_parent();
     let (channel, file) = platform::take_standard_streams().map_err(|error| io_error(&error))?;
     let memory = SharedMemory::of(&file).map_err(|error| io_error(&error))?;
     // Foreign code could change its size.
@@ -36,7 +38,9 @@ pub unsafe fn run() -> Result<()> {
     };
     judge.answer(&Answer::Hello)?;
     let Some(Order::Load(load)) = judge.next()? else { return Ok(()) };
-    start_no_processes()?;
+    if !load.is_trusted {
+        start_no_processes()?;
+    }
     let candidate = match Candidate::load(&load, &memory) {
         Ok(candidate) => candidate,
         Err(error) => return judge.answer(&failed(&error)),
@@ -77,17 +81,26 @@ impl Channel {
 }
 
 /// Loaded code with its arguments.
-struct Candidate<'l> {
-    load: &'l Load,
+struct Candidate {
+    launch: LaunchConfig,
     _device: Device,
     queue: Queue,
     kernel: Kernel,
-    /// By set.
-    tensors: Vec<Vec<Option<Tensor>>>,
+    /// By set of tensors.
+    args: Vec<Vec<Held>>,
 }
 
-impl<'l> Candidate<'l> {
-    fn load(load: &'l Load, memory: &SharedMemory) -> Result<Self> {
+/// An argument, or what it borrows from.
+enum Held {
+    Tensor(Tensor, Access),
+    Scalar(DType, u64),
+    Record(Record),
+    Bytes(Vec<u8>),
+    Local(u64),
+}
+
+impl Candidate {
+    fn load(load: &Load, memory: &SharedMemory) -> Result<Self> {
         // SAFETY: the judge names the backend that it uses itself.
         let builder = unsafe { Runtime::builder().discover(false).library(&load.backend) };
         let device = builder.build().open("host:0")?;
@@ -97,44 +110,56 @@ impl<'l> Candidate<'l> {
             source = source.option(key, value.clone());
         }
         let kernel = device.kernel(&source, &load.entry)?;
-        let of_set = |args: &Vec<Parameter>| args.iter().map(|arg| imported(arg, &device, memory)).collect();
-        let tensors = load.sets.iter().map(of_set).collect::<Result<_>>()?;
-        Ok(Self { load, queue: device.queue()?, _device: device, kernel, tensors })
+        let of_set = |args: &Vec<Parameter>| args.iter().map(|arg| Held::of(arg, &device, memory)).collect();
+        let args = load.sets.iter().map(of_set).collect::<Result<_>>()?;
+        Ok(Self { launch: load.launch.into(), queue: device.queue()?, _device: device, kernel, args })
     }
 
     fn call(&self, set: Option<usize>) -> Result<()> {
-        let Some((args, tensors)) = set.and_then(|set| self.load.sets.get(set).zip(self.tensors.get(set)))
-        else {
-            return self.queue.call_noop();
-        };
-        let geometry =
-            Geometry { groups: self.load.groups, group_size: self.load.group_size, ..Geometry::default() };
-        let args = args.iter().zip(tensors).filter_map(|(arg, tensor)| argument(arg, tensor.as_ref()));
-        self.queue.call(&self.kernel, geometry, &args.collect::<Vec<_>>())
-    }
-}
-
-fn argument<'a>(arg: &Parameter, tensor: Option<&'a Tensor>) -> Option<Arg<'a>> {
-    match (arg, tensor) {
-        (Parameter::Tensor { reads, writes, .. }, Some(tensor)) => {
-            let access = match (reads, writes) {
-                (true, true) => Access::ReadWrite,
-                (false, true) => Access::Write,
-                (_, false) => Access::Read,
-            };
-            Some(Arg::tensor(tensor, access))
+        match set.and_then(|set| self.args.get(set)) {
+            Some(args) => {
+                let args: Vec<Arg<'_>> = args.iter().map(Held::arg).collect();
+                self.queue.call(&self.kernel, self.launch, &args)
+            }
+            None => self.queue.call_noop(),
         }
-        (Parameter::Scalar(dtype, bits), _) => Some(Arg::scalar_bits(*dtype, *bits)),
-        (Parameter::Local(bytes), _) => Some(Arg::local(*bytes)),
-        (Parameter::Tensor { .. }, None) => None,
     }
 }
 
-/// The tensor of an argument, in the shared memory.
-fn imported(arg: &Parameter, device: &Device, memory: &SharedMemory) -> Result<Option<Tensor>> {
-    let Parameter::Tensor { dtype, shape, at, .. } = arg else { return Ok(None) };
-    let host = device.as_host().ok_or_else(|| Error::new(ErrorKind::Internal, "the device is no host"))?;
-    let bytes = shape.iter().product::<usize>() * dtype.bytes();
-    // SAFETY: the memory is mapped as long as this process lives; the judge touches it between windows only.
-    unsafe { host.import(memory.address(*at, bytes), *dtype, shape) }.map(Some)
+impl Held {
+    /// A parameter, whose tensor is in the shared memory.
+    fn of(arg: &Parameter, device: &Device, memory: &SharedMemory) -> Result<Self> {
+        Ok(match arg {
+            Parameter::Tensor { dtype, shape, at, reads, writes } => {
+                let host = device
+                    .as_host()
+                    .ok_or_else(|| Error::new(ErrorKind::Internal, "the device is no host"))?;
+                let bytes = shape.iter().product::<usize>() * dtype.bytes();
+                let access = match (reads, writes) {
+                    (true, true) => Access::ReadWrite,
+                    (false, true) => Access::Write,
+                    (_, false) => Access::Read,
+                };
+                // SAFETY: the memory is mapped as long as this process lives; the judge touches it between windows only.
+                Self::Tensor(unsafe { host.import(memory.address(*at, bytes), *dtype, shape) }?, access)
+            }
+            Parameter::Scalar(dtype, bits) => Self::Scalar(*dtype, *bits),
+            Parameter::Record(fields) => {
+                let with = |record: Record, (dtype, bits): &(DType, u64)| record.with_bits(*dtype, *bits);
+                Self::Record(fields.iter().try_fold(Record::new(), with)?)
+            }
+            Parameter::Bytes(bytes) => Self::Bytes(bytes.clone()),
+            Parameter::Local(bytes) => Self::Local(*bytes),
+        })
+    }
+
+    fn arg(&self) -> Arg<'_> {
+        match self {
+            Self::Tensor(tensor, access) => Arg::tensor(tensor, *access),
+            Self::Scalar(dtype, bits) => Arg::scalar_bits(*dtype, *bits),
+            Self::Record(record) => Arg::record(record),
+            Self::Bytes(bytes) => Arg::bytes(bytes),
+            Self::Local(bytes) => Arg::local(*bytes),
+        }
+    }
 }

@@ -3,7 +3,8 @@
 use std::io::{self, BufRead, Read as _, Write};
 use std::path::PathBuf;
 
-use runtime_core::{DType, Options};
+use runtime_core::code::ParallelRange;
+use runtime_core::{DType, Geometry, LaunchConfig, Options};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -34,10 +35,38 @@ pub(super) struct Load {
     /// Load options that the shared object needs.
     #[serde(with = "options_json")]
     pub(super) options: Options,
-    pub(super) groups: [u32; 3],
-    pub(super) group_size: [u32; 3],
+    pub(super) launch: Launch,
     /// The arguments, by set of tensors.
     pub(super) sets: Vec<Vec<Parameter>>,
+    /// Whether it is a reference, which may start processes.
+    pub(super) is_trusted: bool,
+}
+
+/// What a call runs.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) enum Launch {
+    Groups { groups: [u32; 3], group_size: [u32; 3] },
+    Range { begin: i64, end: i64, grain: Option<u32> },
+}
+
+impl From<LaunchConfig> for Launch {
+    fn from(config: LaunchConfig) -> Self {
+        match config {
+            LaunchConfig::Groups(Geometry { groups, group_size, .. }) => Self::Groups { groups, group_size },
+            LaunchConfig::Range(ParallelRange { begin, end, grain }) => Self::Range { begin, end, grain },
+        }
+    }
+}
+
+impl From<Launch> for LaunchConfig {
+    fn from(launch: Launch) -> Self {
+        match launch {
+            Launch::Groups { groups, group_size } => {
+                Geometry { groups, group_size, ..Geometry::default() }.into()
+            }
+            Launch::Range { begin, end, grain } => ParallelRange { begin, end, grain }.into(),
+        }
+    }
 }
 
 /// An argument.
@@ -47,6 +76,10 @@ pub(super) enum Parameter {
     Tensor { dtype: DType, shape: Vec<usize>, at: usize, reads: bool, writes: bool },
     /// A type, and the bits of its value.
     Scalar(DType, u64),
+    /// The fields of a structure.
+    Record(Vec<(DType, u64)>),
+    /// A structure as it lies in memory.
+    Bytes(Vec<u8>),
     /// A size of work-group memory in bytes.
     Local(u64),
 }

@@ -7,54 +7,30 @@ use std::time::Duration;
 use runtime_core::evaluate::{CallWindows, Mismatch, Tolerance, Validation};
 use runtime_core::{Access, Error, ErrorKind, HostArray, Result};
 
-use super::memory::SharedMemory;
-use super::process::{Calls, Runner, WindowTime};
+use super::loaded::{Canary, Loaded, SharedTensor};
+use super::process::{Calls, First, WindowTime};
 use crate::job::JobData;
 use crate::{platform, random};
 
 /// One of so many windows is checked in full, at random.
 const CHECKED: u64 = 8;
+/// Of the others, blocks of so many bytes are, at random places,
+const BLOCK: usize = 4096;
+/// and so many of each tensor.
+const BLOCKS: usize = 32;
 /// Fewer calls are not preceded by one that fills the caches: it would cost more than it changes.
 const WARMED: u64 = 8;
 
-/// A tensor in the shared memory.
-#[derive(Debug)]
-pub(super) struct SharedTensor {
-    /// The index of its argument.
-    pub(super) arg: usize,
-    /// Where it begins.
-    pub(super) at: usize,
-    pub(super) bytes: usize,
-    pub(super) access: Access,
-    /// What it holds before a call that only writes it.
-    pub(super) poison: u8,
-}
-
-/// All tensors of a candidate, at addresses of their own.
-#[derive(Debug)]
-pub(super) struct TensorSet {
-    pub(super) tensors: Vec<SharedTensor>,
-    /// The inputs, and what is expected of a call with them.
-    pub(super) data: Arc<JobData>,
-}
-
-/// Bytes between tensors that nobody may write.
-#[derive(Debug)]
-pub(super) struct Canary {
-    pub(super) at: usize,
-    pub(super) bytes: usize,
-}
-
-/// A runner with the tensors of its candidate.
+/// A runner whose calls are timed and checked.
 #[derive(Debug)]
 pub(super) struct Windows {
-    pub(super) runner: Runner,
-    pub(super) memory: SharedMemory,
-    pub(super) sets: Vec<TensorSet>,
-    pub(super) canaries: Vec<Canary>,
-    pub(super) tolerance: Tolerance,
-    /// What canaries are made of, and windows chosen by. The candidate can read canaries, so each of them is a hash of its own.
-    pub(super) secret: RandomState,
+    pub(super) loaded: Loaded,
+    tolerance: Tolerance,
+    /// Whether a call may depend on what earlier ones have left, in a tensor that is read and written.
+    keeps_state: bool,
+    /// What canaries are made of, and windows and blocks chosen by. The candidate can read canaries, so each of them is a hash of its
+    /// own.
+    secret: RandomState,
     pub(super) history: History,
 }
 
@@ -66,29 +42,37 @@ pub(super) struct History {
     windows: usize,
     /// The first wrong output, in a window behind the first one.
     pub(super) wrong: Option<Mismatch>,
+    /// The time of the windows that were timed.
+    timed: WindowTime,
+}
+
+impl History {
+    /// How many processors the candidate uses at once.
+    pub(super) fn processors(&self) -> f64 {
+        self.timed.processor.as_secs_f64() / self.timed.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
 }
 
 /// A call on inputs that were never seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SingleCall {
-    pub(super) time: Duration,
+    pub(super) time: WindowTime,
     /// What copying all tensors takes that the candidate had last.
     pub(super) copy: Duration,
 }
 
 impl Windows {
-    /// Writes the inputs of all sets, and the canaries.
-    pub(super) fn fill(&self) {
-        self.sets.iter().for_each(|set| self.write_inputs(set));
-        self.canaries.iter().for_each(|canary| self.memory.write(canary.at, &self.pattern(canary)));
-    }
-
-    fn write_inputs(&self, set: &TensorSet) {
-        for tensor in &set.tensors {
-            if let Some(input) = &set.data.inputs[tensor.arg] {
-                self.memory.write(tensor.at, input.bytes());
-            }
+    /// Windows of a candidate, after its inputs and the canaries are written.
+    pub(super) fn new(loaded: Loaded, tolerance: Tolerance) -> Self {
+        let mut tensors = loaded.sets.iter().flat_map(|set| &set.tensors);
+        let keeps_state = tensors.any(|tensor| tensor.access == Access::ReadWrite);
+        let (secret, history) = (RandomState::new(), History::default());
+        let windows = Self { loaded, tolerance, keeps_state, secret, history };
+        (0..windows.loaded.sets.len()).for_each(|set| windows.loaded.write_inputs(set));
+        for canary in &windows.loaded.canaries {
+            windows.loaded.memory.write(canary.at, &windows.pattern(canary));
         }
+        windows
     }
 
     /// What a canary holds.
@@ -101,37 +85,37 @@ impl Windows {
     /// Makes calls with a set, on initial data and poisoned outputs.
     ///
     /// # Errors
-    /// Those of [`Runner::window`].
-    fn window(&mut self, index: usize, number: u64) -> Result<WindowTime> {
-        let set = &self.sets[index];
-        for tensor in &set.tensors {
-            match (&set.data.inputs[tensor.arg], tensor.access) {
-                (Some(initial), Access::ReadWrite) => self.memory.write(tensor.at, initial.bytes()),
-                (_, Access::Write) => self.memory.fill(tensor.at, tensor.bytes, tensor.poison),
-                _ => {}
-            }
-        }
-        // A tensor that is read and written would not be what is expected.
-        let accumulates = set.tensors.iter().any(|tensor| tensor.access == Access::ReadWrite);
-        let warm = number >= WARMED && !accumulates;
-        self.history.calls += number + u64::from(warm);
+    /// Those of [`Runner::window`](super::process::Runner::window).
+    fn window(&mut self, index: usize, number: u64, first: First) -> Result<WindowTime> {
+        self.loaded.prepare_outputs(index);
+        self.history.calls += number + u64::from(first != First::Nothing);
         self.history.windows += 1;
-        self.runner.window(Calls { set: Some(index), number, warm })
+        self.loaded.runner.window(Calls { set: Some(index), number, first })
     }
 
-    /// Makes calls with the set whose turn it is, and checks what they left if `checks` says so.
-    fn next_window(&mut self, number: u64, checks: bool) -> Result<WindowTime> {
-        let index = self.history.windows % self.sets.len();
-        let time = self.window(index, number)?;
-        if checks && let Validation::Failed(mismatch) = self.check(index, number)? {
-            self.note(mismatch);
-        }
-        Ok(time)
+    /// Makes the calls of a sample.
+    fn batch(&mut self, index: usize, number: u64) -> Result<WindowTime> {
+        let is_warmed = number >= WARMED && !self.keeps_state;
+        let first = if is_warmed { First::Call(Some(index)) } else { First::Nothing };
+        self.window(index, number, first)
+    }
+
+    /// The set whose turn it is.
+    const fn next_set(&self) -> usize {
+        self.history.windows % self.loaded.sets.len()
     }
 
     fn note(&mut self, mut mismatch: Mismatch) {
         mismatch.after_calls = Some(self.history.calls - 1);
         self.history.wrong.get_or_insert(mismatch);
+    }
+
+    /// Compares what the last window has left, in full.
+    fn check_all(&mut self, index: usize, number: u64) -> Result<()> {
+        if let Validation::Failed(mismatch) = self.check(index, number)? {
+            self.note(mismatch);
+        }
+        Ok(())
     }
 
     /// A call with each set; the result is that of the first.
@@ -140,8 +124,8 @@ impl Windows {
     /// Those of calls; `Failed` if a call has changed what it only reads, or what lies beside its tensors.
     pub(super) fn first_calls(&mut self) -> Result<Validation> {
         let mut first = None;
-        for index in 0..self.sets.len() {
-            self.window(index, 1)?;
+        for index in 0..self.loaded.sets.len() {
+            self.window(index, 1, First::Nothing)?;
             let checked = self.check(index, 1)?;
             match (&first, checked) {
                 (None, checked) => first = Some(checked),
@@ -157,7 +141,9 @@ impl Windows {
     /// # Errors
     /// As for [`first_calls`](Self::first_calls).
     pub(super) fn last_window(&mut self, number: u64) -> Result<()> {
-        self.next_window(number, true).map(drop)
+        let index = self.next_set();
+        self.batch(index, number)?;
+        self.check_all(index, number)
     }
 
     /// A single call on other inputs, which is checked.
@@ -165,54 +151,110 @@ impl Windows {
     /// # Errors
     /// As for [`first_calls`](Self::first_calls).
     pub(super) fn single_call(&mut self, data: Arc<JobData>) -> Result<SingleCall> {
-        let index = self.history.windows % self.sets.len();
-        let set = &mut self.sets[index];
-        set.data = data;
-        for tensor in &mut set.tensors {
-            tensor.poison = self.tolerance.poison(&set.data.expected, tensor.arg);
-        }
-        self.write_inputs(&self.sets[index]);
-        let time = self.next_window(1, true)?;
+        let index = self.next_set();
+        self.loaded.replace_data(index, data, &self.tolerance);
+        // What is warm is the code, not the data.
+        let other = (index + 1) % self.loaded.sets.len();
+        let time = self.window(index, 1, First::Call(Some(other)))?;
+        // Before they are compared, which would bring them into the caches.
         let own = std::process::id().cast_signed();
         let begin = platform::processor_time(own);
-        for tensor in &self.sets[index].tensors {
-            self.memory.read(tensor.at, &mut vec![0; tensor.bytes]);
+        for tensor in &self.loaded.sets[index].tensors {
+            self.loaded.memory.read(tensor.at, &mut vec![0; tensor.bytes]);
         }
         let copy = platform::processor_time(own).saturating_sub(begin);
-        // On a busy machine, a process of one thread waits for a processor: that is not its time.
-        Ok(SingleCall { time: time.elapsed.min(time.processor), copy })
+        self.check_all(index, 1)?;
+        Ok(SingleCall { time, copy })
     }
 
     /// How long an empty window takes.
     ///
     /// # Errors
     /// How the runner has ended.
-    pub(super) fn empty_window(&mut self, number: u64) -> Result<Duration> {
-        self.runner.window(Calls { set: None, number, warm: false }).map(|time| time.elapsed)
+    pub(super) fn empty_window(&mut self, number: u64) -> Result<WindowTime> {
+        self.loaded.runner.window(Calls { set: None, number, first: First::Call(None) })
     }
 
     /// Compares what a window of a set left, and checks that nothing else has changed. Tensors that the kernel reads and writes hold
     /// what is expected after a single call only.
     fn check(&self, index: usize, number: u64) -> Result<Validation> {
-        let set = &self.sets[index];
-        self.check_unchanged(set)?;
+        self.check_unchanged(index)?;
+        let set = &self.loaded.sets[index];
         if set.data.expected.is_empty() {
             return Ok(Validation::Skipped { reason: "there is no reference".to_owned() });
         }
         self.tolerance.compare_outputs(&set.data.expected, |arg| {
-            let Some(tensor) = set.tensors.iter().find(|tensor| tensor.arg == arg) else { return Ok(None) };
-            if tensor.access == Access::ReadWrite && number != 1 {
-                return Ok(None);
-            }
-            let expected = set.data.expected.iter().find(|(index, _)| *index == arg);
-            let Some((_, expected)) = expected else { return Ok(None) };
-            let mut actual = HostArray::new(expected.dtype(), expected.shape())?;
-            self.memory.read(tensor.at, actual.bytes_mut());
-            Ok(Some((actual, tensor.access)))
+            let Some((tensor, expected)) = self.output(index, arg, number) else { return Ok(None) };
+            Ok(Some((self.actual(tensor, 0, expected, number)?, tensor.access)))
         })
     }
 
-    fn check_unchanged(&self, set: &TensorSet) -> Result<()> {
+    /// A written tensor of a set, and what it holds after so many calls, if that is known.
+    fn output(&self, index: usize, arg: usize, number: u64) -> Option<(&SharedTensor, &HostArray)> {
+        let set = &self.loaded.sets[index];
+        let tensor = set.tensors.iter().find(|tensor| tensor.arg == arg)?;
+        let (_, expected) = set.data.expected.iter().find(|(index, _)| *index == arg)?;
+        (tensor.access != Access::ReadWrite || number == 1).then_some((tensor, expected))
+    }
+
+    /// What a written tensor holds from a place on, after so many calls. If later calls of a kernel depend on what earlier ones have left
+    /// in other tensors, what they write is not known, but that they write is: what is not poison counts as expected.
+    fn actual(
+        &self,
+        tensor: &SharedTensor,
+        at: usize,
+        expected: &HostArray,
+        number: u64,
+    ) -> Result<HostArray> {
+        let mut actual = HostArray::new(expected.dtype(), expected.shape())?;
+        self.loaded.memory.read(tensor.at + at, actual.bytes_mut());
+        if self.keeps_state && number != 1 {
+            let size = expected.dtype().bytes();
+            let elements = actual.bytes_mut().chunks_exact_mut(size).zip(expected.bytes().chunks_exact(size));
+            for (element, expected) in elements {
+                if element.iter().any(|byte| *byte != tensor.poison) {
+                    element.copy_from_slice(expected);
+                }
+            }
+        }
+        Ok(actual)
+    }
+
+    /// Compares blocks of what a window left: all of small tensors, and random ones of large ones.
+    fn has_right_blocks(&self, index: usize, number: u64) -> Result<bool> {
+        let mut state = self.secret.hash_one(("blocks", self.history.windows));
+        for (arg, _) in &self.loaded.sets[index].data.expected {
+            let Some((tensor, expected)) = self.output(index, *arg, number) else { continue };
+            let count = tensor.bytes.div_ceil(BLOCK);
+            for taken in 0..count.min(BLOCKS) {
+                let block = if count <= BLOCKS { taken } else { random::below(&mut state, count) };
+                if !self.has_right_block((tensor, expected), block, number)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn has_right_block(
+        &self,
+        (tensor, expected): (&SharedTensor, &HostArray),
+        block: usize,
+        number: u64,
+    ) -> Result<bool> {
+        let size = expected.dtype().bytes();
+        // Whole elements, whatever their size.
+        let begin = block * BLOCK / size * size;
+        let end = ((block + 1) * BLOCK).next_multiple_of(size).min(tensor.bytes);
+        let mut wanted = HostArray::new(expected.dtype(), &[(end - begin) / size])?;
+        wanted.bytes_mut().copy_from_slice(&expected.bytes()[begin..end]);
+        let actual = self.actual(tensor, begin, &wanted, number)?;
+        let (wanted, mut actual) = ([(tensor.arg, wanted)], Some((actual, tensor.access)));
+        Ok(!self.tolerance.compare_outputs(&wanted, |_| Ok(actual.take()))?.is_failed())
+    }
+
+    fn check_unchanged(&self, index: usize) -> Result<()> {
+        let set = &self.loaded.sets[index];
         for tensor in set.tensors.iter().filter(|tensor| tensor.access == Access::Read) {
             let Some(initial) = &set.data.inputs[tensor.arg] else { continue };
             if !self.holds(tensor.at, initial.bytes()) {
@@ -220,7 +262,7 @@ impl Windows {
                 return Err(Error::new(ErrorKind::Failed, message));
             }
         }
-        if !self.canaries.iter().all(|canary| self.holds(canary.at, &self.pattern(canary))) {
+        if !self.loaded.canaries.iter().all(|canary| self.holds(canary.at, &self.pattern(canary))) {
             return Err(Error::new(ErrorKind::Failed, "the kernel has written beside its tensors"));
         }
         Ok(())
@@ -228,23 +270,29 @@ impl Windows {
 
     fn holds(&self, at: usize, expected: &[u8]) -> bool {
         let mut now = vec![0; expected.len()];
-        self.memory.read(at, &mut now);
+        self.loaded.memory.read(at, &mut now);
         now == expected
     }
 }
 
 impl CallWindows for Windows {
     fn calls(&mut self, number: u64) -> Result<f64> {
-        let chance = self.secret.hash_one(("check", self.history.windows));
-        let checks = self.history.wrong.is_none() && chance.is_multiple_of(CHECKED);
-        self.next_window(number, checks).map(|time| time.elapsed.as_nanos() as f64)
+        let (index, chance) = (self.next_set(), self.secret.hash_one(("check", self.history.windows)));
+        let time = self.batch(index, number)?;
+        self.history.timed += time;
+        if self.history.wrong.is_none()
+            && (chance.is_multiple_of(CHECKED) || !self.has_right_blocks(index, number)?)
+        {
+            self.check_all(index, number)?;
+        }
+        Ok(time.elapsed.as_nanos() as f64)
     }
 
     fn empty_calls(&mut self, number: u64) -> Result<f64> {
-        self.empty_window(number).map(|elapsed| elapsed.as_nanos() as f64)
+        self.empty_window(number).map(|time| time.elapsed.as_nanos() as f64)
     }
 
     fn flush_cache(&mut self) -> Result<()> {
-        Err(Error::unsupported("a flushed cache is not measured in a runner yet"))
+        Err(Error::unsupported("a flushed cache is not measured in a runner"))
     }
 }

@@ -6,22 +6,11 @@ use std::io::BufReader;
 use runtime_core::backend::{SandboxPolicy, missing_sandbox_parts};
 use runtime_core::{Error, ErrorKind, Result, Runtime};
 
+use super::options::WorkerOptions;
 use super::protocol::{self, Hello, Reply, Request};
 use super::session::Session;
 use crate::crash_context;
 use crate::platform;
-
-/// Options of a worker.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WorkerOptions {
-    /// Limit of its private memory.
-    pub memory_limit_bytes: Option<u64>,
-    /// Whether kernels are timed while other processes time theirs.
-    pub share: bool,
-    /// The sandbox of the compilers of kernels. The process must have been started with
-    /// [`SANDBOX_VARIABLE`](runtime_core::backend::SANDBOX_VARIABLE) set to it.
-    pub sandbox: SandboxPolicy,
-}
 
 /// Evaluates candidates from standard input until it ends, or until a device fails, whose process should not be used again.
 ///
@@ -51,7 +40,7 @@ pub unsafe fn serve(runtime: impl FnOnce() -> Runtime, options: WorkerOptions) -
     let runtime = runtime();
     let mut connection = Connection { process: std::process::id(), input: BufReader::new(input), output };
     connection.send(&Reply::Hello { hello: Hello::current() }).map_err(io_error)?;
-    connection.answer_all(&mut Session::new(&runtime, options.share)).map_err(io_error)
+    connection.answer_all(&mut Session::new(&runtime, options)).map_err(io_error)
 }
 
 /// Checks that a sandbox is whole that is required: nothing that a request says may be done without it.

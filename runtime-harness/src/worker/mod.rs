@@ -6,9 +6,11 @@
 
 mod carry_over;
 mod inner;
+mod options;
 pub mod protocol;
 mod session;
 mod supervisor;
 
-pub use inner::{WorkerOptions, serve};
+pub use inner::serve;
+pub use options::{Trust, WorkerOptions};
 pub use supervisor::supervise;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use runtime_core::{DeviceKind, ErrorKind, Options, Result, Runtime};
 
 use super::carry_over::carry_over;
+use super::options::{Trust, WorkerOptions};
 use super::protocol::Reply;
 use crate::candidate::Candidate;
 use crate::chain::ChainRequest;
@@ -14,7 +15,7 @@ use crate::counters;
 use crate::device::{DeviceUnderTest, RunnerSetup};
 use crate::evaluate::{Evaluated, evaluate_with};
 use crate::evaluate_chain::{ChainUnderTest, evaluate_chain};
-use crate::job::Job;
+use crate::job::{Job, ReferenceRunner};
 use crate::platform;
 use crate::row::{Phase, Row};
 use crate::spec::{Overrides, Spec};
@@ -22,16 +23,12 @@ use crate::spec::{Overrides, Spec};
 /// How long to wait for processes that were killed. Their supervisor kills them again.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// `1`: native code of the host runs in runners, which are not whole yet.
-const RUNNER_VARIABLE: &str = "RUNTIME_RUNNER";
-
 /// The device and the job that were used last.
 pub(super) struct Session<'r> {
     runtime: &'r Runtime,
-    /// Whether devices are used while other processes use them.
-    share: bool,
-    /// Whether native code of the host runs in runners.
-    runs_in_runners: bool,
+    options: WorkerOptions,
+    /// For runners; `None` if candidates are trusted.
+    runner: Option<RunnerSetup>,
     device: Option<OpenDevice>,
     job: Option<PreparedJob>,
 }
@@ -53,9 +50,12 @@ struct PreparedJob {
 type Stamp = (PathBuf, Option<(u64, SystemTime)>);
 
 impl<'r> Session<'r> {
-    pub(super) fn new(runtime: &'r Runtime, share: bool) -> Self {
-        let runs_in_runners = std::env::var_os(RUNNER_VARIABLE).is_some_and(|value| value == "1");
-        Self { runtime, share, runs_in_runners, device: None, job: None }
+    pub(super) fn new(runtime: &'r Runtime, options: WorkerOptions) -> Self {
+        let runner = match options.trust {
+            Trust::Full => None,
+            Trust::None { needs_fresh_inputs, .. } => RunnerSetup::of(runtime, needs_fresh_inputs),
+        };
+        Self { runtime, options, runner, device: None, job: None }
     }
 
     /// Evaluates a candidate. The second result says whether the process should not be used again.
@@ -93,8 +93,8 @@ impl<'r> Session<'r> {
         report(phase(Phase::Prepare, &format!("while {} was opened", candidate.device)));
         let spec = Spec::load(&candidate.spec, &candidate.overrides)?;
         let device = open(&mut self.device, self.runtime, candidate)?;
-        device.share = self.share;
-        device.runner = self.runs_in_runners.then(|| RunnerSetup::of(self.runtime)).flatten();
+        device.share = self.options.share;
+        device.runner.clone_from(&self.runner);
         report(Reply::Device { id, device: device.name.clone(), device_info: device.describe() });
         report(phase(Phase::Prepare, &format!("while the data of \"{}\" was prepared", spec.name)));
         let settings = candidate.settings.or(&spec.settings);
@@ -102,8 +102,11 @@ impl<'r> Session<'r> {
             counters::check_names(&**opened, &settings)?;
         }
         let prepared = prepare(&mut self.job, spec, &candidate.overrides);
+        if let Trust::None { input_seed: Some(seed), .. } = self.options.trust {
+            prepared.job.fresh.set_seed(seed);
+        }
         if settings.validates() && device.accepts(&prepared.job.spec) {
-            prepared.find_expected(self.runtime);
+            prepared.find_expected(self.runtime, self.runner.as_ref());
         }
         let mut enter = |next, operation: &str| report(phase(next, operation));
         Ok(evaluate_with(&prepared.job, device, &settings, &mut enter))
@@ -128,7 +131,7 @@ impl<'r> Session<'r> {
             chain.check_references()?;
         }
         let device = open(&mut self.device, self.runtime, candidate)?;
-        device.share = self.share;
+        device.share = self.options.share;
         report(Reply::Device { id, device: device.name.clone(), device_info: device.describe() });
         report(phase(Phase::Prepare, &format!("while the data of \"{}\" was prepared", spec.name)));
         let accepts = chain.specs().all(|spec| device.accepts(spec));
@@ -192,9 +195,9 @@ fn prepare<'j>(
 }
 
 impl PreparedJob {
-    fn find_expected(&mut self, runtime: &Runtime) {
+    fn find_expected(&mut self, runtime: &Runtime, runner: Option<&RunnerSetup>) {
         if !self.has_expected {
-            self.job.find_expected(runtime);
+            self.job.find_all_expected(runtime, runner.map(|setup| -> &dyn ReferenceRunner { setup }));
             self.has_expected = true;
         }
     }

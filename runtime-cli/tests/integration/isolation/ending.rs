@@ -29,10 +29,17 @@ fn nothing_outlives_a_killed_parent() {
     }
     sandbox.folder.write("bad.c", &code);
     for (entry, ..) in kernels {
-        let mut server = Server::start(&sandbox);
+        // In a worker, where a kernel can write files, and in a runner.
+        let mut server =
+            Server::with_command(&sandbox, &mut sandbox.command(&["serve", "--stdio", "--trust"]));
         server.submit(1, &format!("says_and_{entry}"));
         wait_for(|| begun(entry).exists(), entry);
         assert!(sandbox.processes().len() >= 3, "{entry}");
+        server.kill();
+        sandbox.wait_for_processes(&BTreeSet::new(), entry);
+        let mut server = Server::start(&sandbox);
+        server.submit(1, entry);
+        while server.next()["phase"] != "run" {}
         server.kill();
         sandbox.wait_for_processes(&BTreeSet::new(), entry);
     }

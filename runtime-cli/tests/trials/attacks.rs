@@ -1,0 +1,217 @@
+//! Kernels that want a better verdict than they deserve (`tests/attacks`): none gets it, and where nothing defends, each does. Ignored
+//! where the system lacks a part of the sandbox; `RUNTIME_REQUIRE=sandbox` makes that a failure. Build the workspace first.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use libtest_mimic::{Completion, Failed, Trial};
+use runtime_core::backend::missing_sandbox_parts;
+use serde_json::Value;
+use test_process::required;
+
+const SPEC: &str = r#"version = 1
+[kernel]
+path = "{attacks}/{name}.c"
+entry = "k"
+options = { flags = "-I{folder}" }
+[[arg]]
+dtype = "f32"
+shape = [1000]
+init = "random"
+use = "read"
+[[arg]]
+name = "y"
+dtype = "f32"
+shape = [1000]
+use = "write"
+[[arg]]
+scalar = "f32"
+value = 2.5
+[[arg]]
+scalar = "i64"
+value = 1000
+[reference]
+path = "{attacks}/honest.c"
+entry = "k"
+[eval]
+repeat = 3
+number = 10
+warmup = 3
+"#;
+
+/// What the first lines of an attack say.
+#[derive(Clone, Debug)]
+struct Attack {
+    name: String,
+    ends: Expectation,
+    /// Options with which it succeeds, and how; `None` if it cannot.
+    accepted: Option<(Vec<String>, Expectation)>,
+    /// Whether it is for this processor.
+    runs_here: bool,
+}
+
+/// A kind of outcome, and what the median is at least or at most, in milliseconds.
+#[derive(Clone, Debug)]
+struct Expectation {
+    kind: String,
+    bound: Option<(bool, f64)>,
+}
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let missing: Vec<String> = missing_sandbox_parts().iter().map(ToString::to_string).collect();
+    let trial = |attack: Attack| {
+        let missing = missing.join("\n");
+        Trial::ignorable_test(format!("attacks::{}", attack.name), move || match missing.is_empty() {
+            _ if !attack.runs_here => Ok(Completion::ignored_with("it is for another processor")),
+            true => attack.check().map(|()| Completion::Completed),
+            false if required("sandbox") => Err(Failed::from(missing)),
+            false => Ok(Completion::ignored_with(missing)),
+        })
+    };
+    attacks().into_iter().map(trial).collect()
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/attacks").canonicalize().unwrap()
+}
+
+fn attacks() -> Vec<Attack> {
+    let files = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let code = files.filter(|path| path.extension().is_some_and(|extension| extension == "c"));
+    let mut attacks: Vec<Attack> = code.map(|path| Attack::read(&path)).collect();
+    attacks.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(attacks.len() > 30, "{attacks:?}");
+    attacks
+}
+
+impl Attack {
+    fn read(path: &Path) -> Self {
+        let text = std::fs::read_to_string(path).unwrap();
+        let line = |begin: &str| {
+            let found = text.lines().find_map(|line| line.strip_prefix(begin));
+            found
+                .unwrap_or_else(|| panic!("{}: no line \"{begin}\"", path.display()))
+                .trim_end_matches('.')
+                .to_owned()
+        };
+        assert!(line("// Surface: ").contains("Severity: "), "{}", path.display());
+        let accepted = line("// Accepted with: ");
+        let accepted = (accepted != "nothing").then(|| {
+            let (options, bound) = accepted
+                .split_once(", ")
+                .map_or((&*accepted, None), |(options, bound)| (options, Some(bound)));
+            let ends = bound.map_or("ok".to_owned(), |bound| format!("ok, {bound}"));
+            (options.split(' ').map(str::to_owned).collect(), Expectation::parse(&ends))
+        });
+        Self {
+            name: path.file_stem().unwrap().to_string_lossy().into_owned(),
+            ends: Expectation::parse(&line("// Ends as: ")),
+            accepted,
+            runs_here: cfg!(target_arch = "x86_64") || !text.contains("// Processor: x86-64"),
+        }
+    }
+
+    fn check(&self) -> Result<(), Failed> {
+        let run = Run::new(&self.name)?;
+        self.ends.check(&run.row(&["--sandbox", "required"])?)?;
+        match &self.accepted {
+            Some((options, expectation)) => {
+                let options: Vec<&str> = options.iter().map(String::as_str).collect();
+                expectation.check(&run.row(&options)?).map_err(|failed| {
+                    Failed::from(format!("with {options:?}: {}", failed.message().unwrap_or_default()))
+                })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Expectation {
+    fn parse(text: &str) -> Self {
+        let (kind, bound) =
+            text.split_once(", in at ").map_or((text, None), |(kind, bound)| (kind, Some(bound)));
+        let bound = bound.map(|bound| {
+            let (which, time) = bound.trim_end_matches(" ms").split_once(' ').unwrap();
+            (which == "least", time.parse().unwrap())
+        });
+        Self { kind: kind.to_owned(), bound }
+    }
+
+    fn check(&self, row: &Value) -> Result<(), Failed> {
+        let median_ms = row["measurement"]["statistics"]["median_ns"].as_f64().map(|time| time / 1e6);
+        let holds = self.bound.is_none_or(|(is_least, bound)| {
+            median_ms.is_some_and(|median| if is_least { median >= bound } else { median <= bound })
+        });
+        match row["outcome"]["kind"] == self.kind && holds {
+            true => Ok(()),
+            false => Err(format!("{self:?}: {row}").into()),
+        }
+    }
+}
+
+/// A folder with the spec of an attack.
+struct Run(tempfile::TempDir);
+
+impl Run {
+    fn new(name: &str) -> Result<Self, Failed> {
+        let run = Self(tempfile::tempdir()?);
+        if name == "forges_its_row" {
+            run.write_spec("honest")?;
+            let mut row = run.row(&["--trust"])?;
+            for time in ["min_ns", "median_ns", "mean_ns", "max_ns"] {
+                row["measurement"]["statistics"][time] = 1.0.into();
+            }
+            let text = Value::from(row.to_string());
+            std::fs::write(run.0.path().join("row.h"), format!("#define ROW {text}\n"))?;
+        }
+        run.write_spec(name)?;
+        Ok(run)
+    }
+
+    fn write_spec(&self, name: &str) -> std::io::Result<()> {
+        let text = SPEC.replace("{attacks}", &folder().display().to_string());
+        let text = text.replace("{folder}", &self.0.path().display().to_string()).replace("{name}", name);
+        std::fs::write(self.0.path().join("spec.toml"), text)
+    }
+
+    #[allow(unsafe_code, reason = "closes descriptors in the child")]
+    fn row(&self, options: &[&str]) -> Result<Value, Failed> {
+        let (spec, rows) = (self.0.path().join("spec.toml"), self.0.path().join("rows.json"));
+        let runtime = Path::new(env!("CARGO_BIN_EXE_runtime"));
+        let library = format!("{}runtime_host{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+        let mut command = Command::new(runtime);
+        command.arg("eval").arg(spec).args([
+            "--device",
+            "host:0",
+            "--isolate",
+            "--timeout",
+            "5",
+            "--budget-s",
+            "5",
+        ]);
+        command.args(options).arg("--json").arg(&rows).current_dir(self.0.path());
+        command.env("RUNTIME_BACKENDS", runtime.with_file_name(library)).env("RUNTIME_SHARE", "1");
+        command.env("RUNTIME_CACHE", "off").env("RUNTIME_ATTACK_SECRET", "1");
+        // Attacks that write to all descriptors must not reach those of whoever runs the tests.
+        let close = || {
+            // SAFETY: only changes descriptors.
+            unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+            Ok(())
+        };
+        // SAFETY: the function makes a system call only.
+        unsafe { command.pre_exec(close) };
+        let output = command.output()?;
+        let said = || {
+            format!(
+                "{}\n{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            )
+        };
+        let document: Value = serde_json::from_str(&std::fs::read_to_string(&rows).map_err(|_| said())?)?;
+        Ok(document["rows"][0].clone())
+    }
+}

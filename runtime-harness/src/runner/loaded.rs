@@ -1,0 +1,281 @@
+//! Native code that a runner has loaded, with the tensors of its arguments.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use runtime_core::backend::{SandboxPolicy, TemporaryFolder};
+use runtime_core::evaluate::Tolerance;
+use runtime_core::{
+    Access, CodeFormat, CommonRuntime, DeviceKind, Error, ErrorKind, HostArray, LaunchConfig, Options, Result,
+};
+
+use super::memory::SharedMemory;
+use super::process::{Calls, First, Runner};
+use super::protocol::{Load, Parameter};
+use crate::device::RunnerSetup;
+use crate::job::{Job, JobData, kernel_source};
+use crate::spec::{ArgumentKind, KernelSource, Spec, TensorSpec};
+
+/// The size of pages, or a multiple of it.
+const PAGE: usize = 4096;
+
+/// Whether code does what it likes on the host: all but portable code that is checked.
+pub(super) fn is_foreign(code: &KernelSource) -> bool {
+    code.format != CodeFormat::WGSL || code.options.flag("unchecked")
+}
+
+/// Checks that the code of a spec's kernel, or of its reference, can run in a runner: native code, on tensors in one piece.
+///
+/// # Errors
+/// `Unsupported`, with the reason.
+pub(super) fn check_takes(spec: &Spec, code: &KernelSource) -> Result<()> {
+    let native = [CodeFormat::C, CodeFormat::OBJECT, CodeFormat::ARCHIVE, CodeFormat::SHARED_OBJECT];
+    let refused = |why: &str| Err(Error::unsupported(why));
+    let is_whole = |kind: &ArgumentKind| match kind {
+        ArgumentKind::Tensor(tensor) => tensor.strides.is_none() && tensor.offset == 0,
+        _ => true,
+    };
+    if !native.contains(&code.format) {
+        return refused("its code is no C, object, archive or shared object");
+    }
+    match spec.args.iter().all(|arg| is_whole(&arg.kind)) {
+        true => Ok(()),
+        false => refused("a tensor has strides or an offset"),
+    }
+}
+
+/// Whose code it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// A candidate's, which runs in the sandbox.
+    Candidate,
+    /// The reference of a spec, whose author is trusted.
+    Reference,
+}
+
+/// A tensor in the shared memory.
+#[derive(Debug)]
+pub(super) struct SharedTensor {
+    /// The index of its argument.
+    pub(super) arg: usize,
+    /// Where it begins.
+    pub(super) at: usize,
+    pub(super) bytes: usize,
+    pub(super) access: Access,
+    /// What it holds before a call that only writes it.
+    pub(super) poison: u8,
+}
+
+/// All tensors of a candidate, at addresses of their own.
+#[derive(Debug)]
+pub(super) struct TensorSet {
+    pub(super) tensors: Vec<SharedTensor>,
+    /// The inputs, and what is expected of a call with them.
+    pub(super) data: Arc<JobData>,
+}
+
+/// Bytes between tensors that nobody may write.
+#[derive(Debug)]
+pub(super) struct Canary {
+    pub(super) at: usize,
+    pub(super) bytes: usize,
+}
+
+/// Code in a runner.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) runner: Runner,
+    pub(super) memory: SharedMemory,
+    pub(super) sets: Vec<TensorSet>,
+    pub(super) canaries: Vec<Canary>,
+    /// The compiled code.
+    _folder: TemporaryFolder,
+}
+
+impl Loaded {
+    /// Compiles code, which is not loaded here, and starts a runner that loads it: with a set of tensors for each of `data`.
+    ///
+    /// # Errors
+    /// Those of compiling, of starting a runner, and of loading.
+    pub(super) fn new(
+        (job, code, launch): (&Job, &KernelSource, LaunchConfig),
+        device: &dyn CommonRuntime,
+        setup: &RunnerSetup,
+        data: Vec<Arc<JobData>>,
+        trust: Trust,
+    ) -> Result<Self> {
+        let folder = TemporaryFolder::new("runtime-runner-").map_err(|error| failed(&error))?;
+        let (file, options) = shared_object(job, code, device, folder.path())?;
+        let mut layout = Layout::new();
+        let sets = data.into_iter().map(|data| layout.add(job, data)).collect::<Result<Vec<_>>>()?;
+        let (sets, args) = sets.into_iter().unzip();
+        let (memory, shared) = SharedMemory::create(layout.end).map_err(|error| failed(&error))?;
+        let mut readable = readable(code, &file);
+        readable.push(setup.backend.clone());
+        let is_trusted = trust == Trust::Reference;
+        let policy = if is_trusted { SandboxPolicy::Off } else { SandboxPolicy::of_process()? };
+        let mut runner = Runner::start(policy, &readable, shared)?;
+        runner.load(Load {
+            backend: setup.backend.clone(),
+            code: file,
+            entry: code.entry.clone(),
+            options,
+            launch: launch.into(),
+            sets: args,
+            is_trusted,
+        })?;
+        Ok(Self { runner, memory, sets, canaries: layout.canaries, _folder: folder })
+    }
+
+    /// Writes the inputs of a set.
+    pub(super) fn write_inputs(&self, set: usize) {
+        let TensorSet { tensors, data } = &self.sets[set];
+        for tensor in tensors {
+            if let Some(input) = &data.inputs[tensor.arg] {
+                self.memory.write(tensor.at, input.bytes());
+            }
+        }
+    }
+
+    /// Writes initial data into what a call reads and writes, and poison into what it only writes.
+    pub(super) fn prepare_outputs(&self, set: usize) {
+        let TensorSet { tensors, data } = &self.sets[set];
+        for tensor in tensors {
+            match (&data.inputs[tensor.arg], tensor.access) {
+                (Some(initial), Access::ReadWrite) => self.memory.write(tensor.at, initial.bytes()),
+                (_, Access::Write) => self.memory.fill(tensor.at, tensor.bytes, tensor.poison),
+                _ => {}
+            }
+        }
+    }
+
+    /// Gives a set other inputs.
+    pub(super) fn replace_data(&mut self, index: usize, data: Arc<JobData>, tolerance: &Tolerance) {
+        let set = &mut self.sets[index];
+        for tensor in &mut set.tensors {
+            tensor.poison = tolerance.poison(&data.expected, tensor.arg);
+        }
+        set.data = data;
+        self.write_inputs(index);
+    }
+
+    /// Calls the code once, on initial data and poisoned outputs.
+    ///
+    /// # Errors
+    /// That of the call; how the runner has ended.
+    pub(super) fn call(&mut self, set: usize) -> Result<()> {
+        self.prepare_outputs(set);
+        self.runner.window(Calls { set: Some(set), number: 1, first: First::Nothing }).map(drop)
+    }
+
+    /// The contents of the written tensors of a set, each with the index of its argument.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(super) fn outputs(&self, spec: &Spec, set: usize) -> Result<Vec<(usize, HostArray)>> {
+        let written = self.sets[set].tensors.iter().filter(|tensor| tensor.access.writes());
+        let read = |tensor: &SharedTensor| match &spec.args[tensor.arg].kind {
+            ArgumentKind::Tensor(TensorSpec { dtype, shape, .. }) => {
+                let mut content = HostArray::new(*dtype, shape)?;
+                self.memory.read(tensor.at, content.bytes_mut());
+                Ok((tensor.arg, content))
+            }
+            _ => Err(Error::new(ErrorKind::Internal, "a written argument is not a tensor")),
+        };
+        written.map(read).collect()
+    }
+}
+
+fn failed(error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot prepare a runner: {error}"))
+}
+
+/// The shared object of some code, in `folder` unless it is one already, and the load options that it needs.
+fn shared_object(
+    job: &Job,
+    code: &KernelSource,
+    device: &dyn CommonRuntime,
+    folder: &Path,
+) -> Result<(PathBuf, Options)> {
+    if code.format == CodeFormat::SHARED_OBJECT {
+        let file = code
+            .path
+            .canonicalize()
+            .map_err(|error| Error::new(ErrorKind::Io, format!("\"{}\": {error}", code.path.display())))?;
+        return Ok((file, code.options.clone()));
+    }
+    let compiled = device.compile(&kernel_source(job, code, DeviceKind::Host)?)?;
+    let file = folder.join("module.so");
+    std::fs::write(&file, compiled.native.code).map_err(|error| failed(&error))?;
+    for (path, mode) in [(folder, 0o755), (&*file, 0o644)] {
+        // For a runner of another user.
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|error| failed(&error))?;
+    }
+    Ok((file, compiled.native.options))
+}
+
+/// The shared object, and what it may need: the libraries that the spec names, and those beside a shared object of the spec.
+fn readable(code: &KernelSource, file: &Path) -> Vec<PathBuf> {
+    let named = code.options.texts("libraries").map(PathBuf::from).filter(|path| path.is_file());
+    let mut files: Vec<PathBuf> = named.collect();
+    if let (true, Some(folder)) = (code.format == CodeFormat::SHARED_OBJECT, file.parent()) {
+        let is_library = |path: &PathBuf| {
+            path.is_file() && path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"))
+        };
+        let beside = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        files.extend(beside.map(|entry| entry.path()).filter(is_library));
+    }
+    files.push(file.to_owned());
+    files
+}
+
+/// Where things are in the shared memory.
+struct Layout {
+    canaries: Vec<Canary>,
+    end: usize,
+}
+
+impl Layout {
+    const fn new() -> Self {
+        Self { canaries: Vec::new(), end: 0 }
+    }
+
+    /// Adds a set of tensors, and what the runner is told about it.
+    fn add(&mut self, job: &Job, data: Arc<JobData>) -> Result<(TensorSet, Vec<Parameter>)> {
+        let (mut tensors, mut args) = (Vec::new(), Vec::new());
+        self.add_canary(0);
+        for (index, arg) in job.spec.args.iter().enumerate() {
+            args.push(match &arg.kind {
+                ArgumentKind::Tensor(tensor) => {
+                    let (at, bytes, access) = (self.end, bytes_of(tensor)?, tensor.access);
+                    let poison = job.tolerance().poison(&data.expected, index);
+                    tensors.push(SharedTensor { arg: index, at, bytes, access, poison });
+                    self.end += bytes;
+                    self.add_canary(bytes.next_multiple_of(PAGE) - bytes);
+                    let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
+                    Parameter::Tensor { dtype, shape, at, reads: access.reads(), writes: access.writes() }
+                }
+                ArgumentKind::Scalar(dtype, bits) => Parameter::Scalar(*dtype, *bits),
+                ArgumentKind::Record(record) => Parameter::Record(record.values().collect()),
+                ArgumentKind::Bytes(bytes) => Parameter::Bytes(bytes.clone()),
+                ArgumentKind::Local(bytes) => Parameter::Local(*bytes),
+            });
+        }
+        Ok((TensorSet { tensors, data }, args))
+    }
+
+    /// Adds a page that nobody may write, and the rest of the page before it.
+    fn add_canary(&mut self, rest: usize) {
+        let bytes = rest + PAGE;
+        self.canaries.push(Canary { at: self.end, bytes });
+        self.end += bytes;
+    }
+}
+
+fn bytes_of(tensor: &TensorSpec) -> Result<usize> {
+    let elements = tensor.shape.iter().try_fold(1_usize, |product, extent| product.checked_mul(*extent));
+    let bytes = elements.and_then(|elements| elements.checked_mul(tensor.dtype.bytes()));
+    bytes.ok_or_else(|| Error::invalid("the tensor is too large"))
+}

@@ -1,0 +1,12 @@
+// Lets a thread compute after the call has returned.
+// Surface: clock. Severity: high.
+// Ends as: wrong_result.
+// Accepted with: --trust --no-validate.
+#include "attack.h"
+static struct work { const float *x; float *y, factor; int64_t n; } work;
+static void *later(void *unused) { slow(work.x, work.y, work.factor, work.n); return 0; }
+void k(ARGUMENTS) {
+    work = (struct work){x, y, factor, n};
+    pthread_t thread;
+    if (!pthread_create(&thread, 0, later, 0)) pthread_detach(thread);
+}
