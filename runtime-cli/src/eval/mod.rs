@@ -22,7 +22,7 @@ use baseline::Baseline;
 use files::Files;
 pub(crate) use listed_devices::named_or_available;
 pub(crate) use open_devices::open_device;
-use peak_shares::Shares;
+use peak_shares::MissingPeaks;
 use resumed::Resumed;
 pub(crate) use run::Run;
 
