@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::describe;
 use crate::device_lock::{DeviceLock, lock_key};
+use crate::peak::PeakStore;
 use crate::spec::Spec;
 use crate::traces::TraceFolders;
 
@@ -28,6 +29,8 @@ pub struct DeviceUnderTest {
     pub(crate) runner: Option<RunnerSetup>,
     /// Where it leaves traces.
     pub(crate) traces: TraceFolders,
+    /// The peaks that its rows are compared with.
+    pub(crate) peaks: PeakStore,
 }
 
 /// What runners need of the process that judges them.
@@ -76,7 +79,7 @@ impl DeviceUnderTest {
                 let name = device.device_id().to_string();
                 let info = Some(device.info().clone());
                 let traces = TraceFolders::of(device.info(), options);
-                Self { name, info, opened, share: false, runner: None, traces }
+                Self { name, info, opened, share: false, runner: None, traces, peaks: PeakStore::of_user() }
             }
             Err(error) => {
                 // A name that is wrong starts no other driver.
@@ -90,6 +93,7 @@ impl DeviceUnderTest {
                     share: false,
                     runner: None,
                     traces: TraceFolders::default(),
+                    peaks: PeakStore::of_user(),
                 }
             }
         }
@@ -148,7 +152,16 @@ mod tests {
         info.uuid = Some([uuid; 16]);
         let opened = Err(Error::new(ErrorKind::Unavailable, "not opened"));
         let traces = TraceFolders::default();
-        DeviceUnderTest { name: name.to_owned(), info: Some(info), opened, share, runner: None, traces }
+        let peaks = PeakStore::of_user();
+        DeviceUnderTest {
+            name: name.to_owned(),
+            info: Some(info),
+            opened,
+            share,
+            runner: None,
+            traces,
+            peaks,
+        }
     }
 
     #[test]

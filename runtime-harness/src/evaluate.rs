@@ -11,6 +11,7 @@ use crate::crash_context::CrashContext;
 use crate::device::{DeviceUnderTest, RunnerSetup};
 use crate::job::{BoundKernel, Job, has_fresh_inputs};
 use crate::noise::{Evidence, Recorder, advice};
+use crate::physics::compared_with_peaks;
 use crate::platform;
 use crate::release::{self, release};
 use crate::row::{Inputs, Noise, Outcome, Phase, ResourceUsage, Row, RunnerUse};
@@ -49,7 +50,7 @@ pub fn evaluate_with(
         Ok(new) => evaluated.row.traces = new,
         Err(reason) => evaluated.row.advice.push(reason.to_string()),
     }
-    evaluated
+    Evaluated { row: compared_with_peaks(evaluated.row, device, progress), ..evaluated }
 }
 
 fn evaluate_on(

@@ -11,6 +11,7 @@ use crate::device::DeviceUnderTest;
 use crate::evaluate::{Evaluated, advise, block_on};
 use crate::interleave::join_all;
 use crate::noise::Recorder;
+use crate::physics::compared_with_peaks;
 use crate::release::{self, release};
 use crate::row::{ChainRun, FusedKernel, Fusion, Noise, Phase, Row, TensorCheck};
 use crate::settings::Settings;
@@ -71,7 +72,8 @@ pub(crate) fn evaluate_chain(
     if let Err(error) = &released {
         device.opened = Err(error.clone());
     }
-    Evaluated { row: test.row(device, settings, measured, phase), released }
+    let row = test.row(device, settings, measured, phase);
+    Evaluated { row: compared_with_peaks(row, device, progress), released }
 }
 
 impl ChainUnderTest<'_> {

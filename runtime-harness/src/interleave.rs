@@ -11,6 +11,7 @@ use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::evaluate::{Evaluated, Measured, Timed, after_timing, block_on, finish, load, time};
 use crate::job::{BoundKernel, Job};
+use crate::physics::compared_with_peaks;
 use crate::row::Phase;
 use crate::settings::Settings;
 
@@ -47,7 +48,12 @@ pub fn evaluate_interleaved(
     let measured: Vec<Measured> = measured.collect();
     drop(locks);
     let results = contenders.iter().zip(bound).zip(measured);
-    results.map(|((contender, bound), measured)| contender.finish(devices, bound, measured)).collect()
+    let finish = |((contender, bound), measured): ((&Contender<'_>, _), _)| {
+        let evaluated = contender.finish(devices, bound, measured);
+        let row = compared_with_peaks(evaluated.row, &devices[contender.device], progress);
+        Evaluated { row, ..evaluated }
+    };
+    results.map(finish).collect()
 }
 
 /// Measures the loaded kernels in turns.

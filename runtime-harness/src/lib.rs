@@ -44,6 +44,7 @@ pub mod noise;
 pub mod number_format;
 pub mod page;
 pub mod peak;
+mod physics;
 mod platform;
 pub mod plot;
 pub mod pool;

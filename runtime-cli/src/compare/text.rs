@@ -54,9 +54,11 @@ pub(super) const fn verdict(row: &Comparison) -> &'static str {
     match (row.new.status, row.regression) {
         (Status::Wrong, true) => "wrong now",
         (Status::Inconsistent, true) => "inconsistent now",
+        (Status::Impossible, true) => "impossible now",
         (Status::Failed, true) => "failed now",
         (Status::Wrong, false) => "still wrong",
         (Status::Inconsistent, false) => "still inconsistent",
+        (Status::Impossible, false) => "still impossible",
         (Status::Failed, false) => "still failed",
         (Status::NotRun, _) => "not run",
         // Counts are fewer or more, not faster or slower.

@@ -7,8 +7,8 @@ mod in_process;
 mod interleaved;
 mod isolated;
 mod listed_devices;
+mod missing_peaks;
 mod open_devices;
-mod peak_shares;
 mod resumed;
 mod run;
 
@@ -21,8 +21,8 @@ pub(crate) use arguments::EvalArguments;
 use baseline::Baseline;
 use files::Files;
 pub(crate) use listed_devices::named_or_available;
+use missing_peaks::MissingPeaks;
 pub(crate) use open_devices::open_device;
-use peak_shares::Shares;
 use resumed::Resumed;
 pub(crate) use run::Run;
 

@@ -10,7 +10,7 @@ use runtime_core::{Error, ErrorKind, Options, Result};
 use runtime_harness::worker::protocol::Reply;
 use runtime_harness::{Row, Spec};
 
-use super::{Baseline, Files, Shares};
+use super::{Baseline, Files, MissingPeaks};
 use crate::progress::Progress;
 use crate::report::{Reports, Sink};
 use crate::{interrupt, output};
@@ -23,7 +23,7 @@ pub(crate) struct Run {
     baseline: Option<Baseline>,
     reports: Arc<Mutex<Reports>>,
     progress: Progress,
-    shares: Shares,
+    missing_peaks: MissingPeaks,
 }
 
 impl Run {
@@ -45,7 +45,8 @@ impl Run {
                 std::mem::forget(reports);
             }
         });
-        Self { baseline: None, reports, progress: Progress::new(rows), shares: Shares::new() }
+        let missing_peaks = MissingPeaks::default();
+        Self { baseline: None, reports, progress: Progress::new(rows), missing_peaks }
     }
 
     /// Shows what is running.
@@ -58,10 +59,10 @@ impl Run {
         self.progress.suspend(|| output::print_stderr(text));
     }
 
-    /// Adds a row to every report, with its share of the peak. Returns `false` once no report can be written any more.
+    /// Adds a row to every report. Returns `false` once no report can be written any more.
     pub(crate) fn add(&self, row: &Row) -> Result<bool> {
         self.progress.advance();
-        let row = &self.shares.complete(row);
+        self.missing_peaks.note(row);
         if let Some(baseline) = &self.baseline {
             baseline.add(row);
         }
@@ -95,7 +96,7 @@ impl Run {
     pub(crate) fn end(self) -> Result<ExitCode> {
         let mut reports = self.reports.lock();
         reports.close()?;
-        self.shares.print_hint();
+        self.missing_peaks.print_hint();
         let has_regression = self.baseline.map_or(Ok(false), Baseline::compare)?;
         Ok(match (reports.has_failed(), reports.is_right() && !has_regression) {
             (true, _) => ExitCode::from(2),

@@ -39,6 +39,10 @@ pub(super) fn peaks(device: &str, peak: &Result<Peak>, is_next: bool) -> String 
     for missing in &peak.missing {
         let _ = writeln!(text, "  not measured: {}: {}", missing.what, printable(&missing.reason));
     }
+    if let Some(disturbance) = peak.disturbance() {
+        let remedy = "until they are measured again, no time is called impossible";
+        let _ = writeln!(text, "  perhaps too low: {}; {remedy}", printable(disturbance));
+    }
     text
 }
 

@@ -170,7 +170,7 @@ pub(crate) struct Reports {
     expected_rows: usize,
     /// At least one row ran.
     any_ran: bool,
-    /// At least one row is wrong, inconsistent or failed.
+    /// At least one row is wrong, inconsistent, impossible or failed.
     any_wrong: bool,
 }
 
@@ -206,7 +206,7 @@ impl Reports {
         ));
     }
 
-    /// Whether at least one row ran, and none is wrong, inconsistent or failed.
+    /// Whether at least one row ran, and none is wrong, inconsistent, impossible or failed.
     pub(crate) fn is_right(&self) -> bool {
         self.any_ran && !self.any_wrong
     }

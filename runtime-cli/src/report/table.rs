@@ -6,7 +6,7 @@ use console::measure_text_width;
 use runtime_core::evaluate::{Measurement, Validation};
 use runtime_harness::number_format::{count, duration, median, significant};
 use runtime_harness::printable::printable;
-use runtime_harness::row::{ArgumentPlacement, Counts, ResourceUsage, Roofline, headline};
+use runtime_harness::row::{ArgumentPlacement, Counts, Floor, ResourceUsage, Roofline, headline};
 use runtime_harness::{Row, Status};
 
 use super::counters;
@@ -107,10 +107,15 @@ pub(super) fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
+/// Whether its times are not believed, whatever its outputs are.
+const fn is_doubted(row: &Row) -> bool {
+    matches!(row.status, Status::Inconsistent | Status::Impossible)
+}
+
 /// The status of a row that was measured.
 pub(crate) fn status(row: &Row) -> String {
     match &row.validation {
-        _ if row.status == Status::Inconsistent => "inconsistent".to_owned(),
+        _ if is_doubted(row) => row.status.name().to_owned(),
         Some(Validation::Passed(agreement)) => {
             let error = match agreement.max_absolute_error {
                 0.0 => "exact".to_owned(),
@@ -156,7 +161,6 @@ pub(super) fn note(row: &Row) -> Option<String> {
     }
     let Some(measurement) = &row.measurement else { return reason.contains('\n').then(|| reason.to_owned()) };
     let mut notes: Vec<String> = checked(row).into_iter().collect();
-    notes.extend((row.status == Status::Inconsistent).then(|| reason.to_owned()));
     if let Some(reached) = measurement.reached_until {
         let taken = measurement.samples_ns.len();
         notes.push(format!("{taken} samples{}", if reached { "" } else { ", not as precise as asked for" }));
@@ -166,6 +170,7 @@ pub(super) fn note(row: &Row) -> Option<String> {
     }
     notes.extend(ArgumentPlacement::note(&row.arguments));
     notes.extend(row.roofline.as_ref().map(Roofline::text));
+    notes.extend(row.floor.as_ref().and_then(Floor::note));
     if let Some(throttled) = measurement.throttled.filter(|throttled| throttled.remeasured > 0) {
         notes.push(format!("{} samples were measured again because of throttling", throttled.remeasured));
     }
@@ -175,10 +180,11 @@ pub(super) fn note(row: &Row) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join("; "))
 }
 
-/// What is to be said of the validation of a row that was measured.
+/// What is to be said of the outputs of a row that was measured, or of its times if they are not believed.
 fn checked(row: &Row) -> Option<String> {
     let reason = row.reason.as_deref().unwrap_or_default();
     match &row.validation {
+        _ if is_doubted(row) => row.reason.clone(),
         Some(Validation::Failed(mismatch)) => {
             Some(format!("wrong, \"{}\": {reason}", mismatch.name.as_deref().unwrap_or("?")))
         }
@@ -197,6 +203,38 @@ mod tests {
         let cells = ["μ", "host:0", "right (exact)", "1 ns"].map(str::to_owned);
         assert_eq!(columns.line(&cells), "μ       host:0     right (exact)          1 ns\n");
         assert_eq!(columns.header().find("device"), Some(8));
+    }
+
+    /// A row of a kernel that was timed, with this status and its reason.
+    fn row(status: &str, validation: &serde_json::Value) -> Row {
+        let statistics = serde_json::json!({
+            "min_ns": 1.0, "median_ns": 1.0, "mean_ns": 1.0, "max_ns": 1.0, "stddev_ns": null, "p5_ns": 1.0, "p95_ns": 1.0,
+            "median_ci95_ns": null, "outliers": 0,
+        });
+        let row = serde_json::json!({
+            "spec": "k.toml", "device": "host:0", "device_info": null, "code": null, "status": status, "reason": "why",
+            "kernel": { "name": "k", "path": "k.c", "entry": "k", "format": "c", "options": {} },
+            "settings": runtime_harness::Settings::default().effective(), "error_kind": null, "outcome": { "kind": "ok" },
+            "validation": validation,
+            "measurement": {
+                "clock": "host_wall", "cold": false, "repeat": 1, "number": 1, "calls": 1, "samples_ns": [1.0],
+                "statistics": statistics, "overhead_ns": null, "transfer": null, "flops": 1.0, "bytes": null,
+            },
+        });
+        serde_json::from_value(row).unwrap()
+    }
+
+    #[test]
+    fn times_that_are_not_believed_are_told_before_what_the_outputs_are() {
+        let right = serde_json::json!({ "elements": 1, "max_absolute_error": 0.0 });
+        for validation in [right, serde_json::Value::Null] {
+            for doubt in ["inconsistent", "impossible"] {
+                let row = row(doubt, &validation);
+                assert_eq!((cells(&row)[2].as_str(), note(&row).as_deref()), (doubt, Some("why")));
+            }
+            let row = row("right", &validation);
+            assert!(["right (exact)", "unchecked"].contains(&cells(&row)[2].as_str()));
+        }
     }
 
     #[test]

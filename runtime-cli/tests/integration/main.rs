@@ -22,6 +22,7 @@ mod noise;
 mod package;
 mod packaged_specs;
 mod peak;
+mod physics;
 mod report;
 mod resume;
 mod shell;

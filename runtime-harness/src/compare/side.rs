@@ -51,7 +51,7 @@ impl Side {
         matches!(self.status, Status::Right | Status::Unchecked)
     }
 
-    /// Whether it is wrong, inconsistent or failed.
+    /// Whether it is wrong, inconsistent, impossible or failed.
     pub(super) const fn is_bad(&self) -> bool {
         self.status.is_bad()
     }
@@ -61,6 +61,7 @@ impl Side {
         let what = match (self.status, self.median_ns.or(self.median_count)) {
             (Status::Wrong, _) => "wrong",
             (Status::Inconsistent, _) => "inconsistent",
+            (Status::Impossible, _) => "impossible",
             (Status::Failed, _) => "failed",
             (Status::NotRun, _) => "not run",
             (_, None) => return Some(format!("no measurement {when}")),

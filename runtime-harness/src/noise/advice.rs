@@ -9,9 +9,9 @@ use crate::row::{Defect, Noise};
 use crate::settings::EffectiveSettings;
 
 /// The uncertainty of the median from which on a result is spoiled, unless `--until` asks for more.
-const WIDE: f64 = 0.05;
+pub(super) const WIDE: f64 = 0.05;
 /// The share of the processors that other processes use from which on a time of the host is spoiled.
-const CROWDED: f64 = 0.1;
+pub(super) const CROWDED: f64 = 0.1;
 
 /// A measurement and what is known of its circumstances.
 pub(crate) struct Evidence<'a> {
@@ -33,7 +33,7 @@ pub(crate) fn advice(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 /// A share in percent, with enough digits.
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     let percent = 100.0 * share.abs();
     match percent {
         ..0.095 => format!("{percent:.3}%"),

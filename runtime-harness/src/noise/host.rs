@@ -17,6 +17,11 @@ impl Beginning {
     pub(super) fn now(system: &System) -> Self {
         Self { load: system.load(), snapshot: system.snapshot() }
     }
+
+    /// The beginning of what did not begin just now.
+    pub(super) const fn at(snapshot: Snapshot) -> Self {
+        Self { load: None, snapshot }
+    }
 }
 
 impl HostNoise {

@@ -32,6 +32,23 @@ pub(super) struct Snapshot {
     pub(super) own: Option<ProcessUsage>,
 }
 
+impl Snapshot {
+    /// Adds what has happened between two others.
+    pub(super) fn add(&mut self, begin: &Self, end: &Self) {
+        self.taken += end.taken.saturating_duration_since(begin.taken);
+        for (cpu, times) in &mut self.cpus {
+            if let (Some(begin), Some(end)) = (begin.cpus.get(cpu), end.cpus.get(cpu)) {
+                times.busy += end.busy.saturating_sub(begin.busy);
+                times.idle += end.idle.saturating_sub(begin.idle);
+                times.stolen += end.stolen.saturating_sub(begin.stolen);
+            }
+        }
+        if let (Some(own), Some(begin), Some(end)) = (&mut self.own, begin.own, end.own) {
+            own.cpu_s += (end.cpu_s - begin.cpu_s).max(0.0);
+        }
+    }
+}
+
 impl System {
     /// The files of this machine.
     pub(super) fn of_machine() -> Self {

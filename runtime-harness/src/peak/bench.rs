@@ -1,19 +1,22 @@
 //! Times one peak kernel: finds how long to run it, runs it through the timing loop, and checks its result.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use runtime_core::evaluate::{Measurement, Tolerance, Warmup};
+use runtime_core::evaluate::{Benchmark, Measurement, Tolerance, Validation, Warmup};
 use runtime_core::{
     Arg, CommonRuntime, Error, ErrorKind, HostArray, Kernel, LaunchConfig, Queue, Result, Tensor,
 };
 
 use super::Effort;
+use crate::noise::Load;
 
 /// A device whose peaks are measured.
 pub(super) struct Bench<'a> {
     pub(super) device: &'a dyn CommonRuntime,
     pub(super) queue: Queue,
     pub(super) effort: Effort,
+    load: Mutex<Load<'a>>,
 }
 
 /// A kernel with the size of its launches; `args` are those for an amount of work.
@@ -25,7 +28,7 @@ pub(super) struct Timed<'a> {
 
 impl<'a> Bench<'a> {
     pub(super) fn new(device: &'a dyn CommonRuntime, effort: Effort) -> Result<Self> {
-        Ok(Self { device, queue: device.queue()?, effort })
+        Ok(Self { device, queue: device.queue()?, effort, load: Mutex::new(Load::new(device)) })
     }
 
     /// The amount of work for which a call takes long enough to hide its launch, at most `limit`.
@@ -48,13 +51,14 @@ impl<'a> Bench<'a> {
     pub(super) fn time(&self, timed: &Timed<'_>, amount: u32, expected: HostArray) -> Result<Measurement> {
         let args = (timed.args)(amount);
         let benchmark = self.device.bench(timed.kernel, timed.config, &args[..]);
-        let measurement = self
-            .configured(benchmark)
-            .configure(|evaluation| evaluation.reference.push((0, expected)))
-            .tolerance(Tolerance { rtol: Some(0.0), atol: Some(0.0), ..Tolerance::default() })
-            .run()?;
+        let measurement =
+            self.run(
+                benchmark
+                    .configure(|evaluation| evaluation.reference.push((0, expected)))
+                    .tolerance(Tolerance { rtol: Some(0.0), atol: Some(0.0), ..Tolerance::default() }),
+            )?;
         match &measurement.validation {
-            runtime_core::evaluate::Validation::Failed(mismatch) => Err(wrong(&mismatch.to_string())),
+            Validation::Failed(mismatch) => Err(wrong(&mismatch.to_string())),
             _ => Ok(measurement),
         }
     }
@@ -68,7 +72,7 @@ impl<'a> Bench<'a> {
     ) -> Result<Measurement> {
         result.fill(&f32::NAN.to_ne_bytes())?;
         let args = (timed.args)(amount);
-        let measurement = self.configured(self.device.bench(timed.kernel, timed.config, &args[..])).run()?;
+        let measurement = self.run(self.device.bench(timed.kernel, timed.config, &args[..]))?;
         let contents = result.to_array()?;
         let elements = contents.as_slice::<f32>()?;
         match elements.iter().position(|element| *element != expected) {
@@ -77,16 +81,28 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn configured<'b>(
-        &self,
-        benchmark: runtime_core::evaluate::Benchmark<'b>,
-    ) -> runtime_core::evaluate::Benchmark<'b> {
+    fn run<'b>(&'b self, benchmark: Benchmark<'b>) -> Result<Measurement> {
         let effort = self.effort;
-        benchmark
+        let measurement = benchmark
             .samples(effort.samples())
             .sample_time(effort.sample())
             .warmup(Warmup::Time(effort.sample()))
-            .configure(move |evaluation| evaluation.timing.budget = effort.budget())
+            .configure(|evaluation| {
+                evaluation.timing.budget = effort.budget();
+                evaluation.observer = Some(Box::new(|moment| self.load().observe(moment)));
+            })
+            .run()?;
+        self.load().note(&measurement);
+        Ok(measurement)
+    }
+
+    /// What has disturbed all that was timed so far.
+    pub(super) fn disturbance(&self) -> Option<String> {
+        self.load().disturbance()
+    }
+
+    fn load(&self) -> MutexGuard<'_, Load<'a>> {
+        self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Times a transfer by the host's clock: the timing loop of core times kernels.

@@ -14,9 +14,23 @@ pub struct Figure {
     pub best: f64,
     /// Name of the clock.
     pub clock: String,
+    /// What may have made it smaller than it is, such as other processes; `None`: nothing did. Files of earlier versions do not tell.
+    #[serde(default = "Figure::not_recorded")]
+    pub disturbance: Option<String>,
 }
 
 impl Figure {
+    #[allow(clippy::unnecessary_wraps, reason = "the default of a field")]
+    fn not_recorded() -> Option<String> {
+        Some("an earlier version, which does not tell how busy the machine was, measured it".to_owned())
+    }
+
+    /// The better of two measurements. What one of them reached without a disturbance, nothing has made smaller.
+    pub(super) fn better(self, other: Self) -> Self {
+        let disturbance = self.disturbance.clone().and(other.disturbance.clone());
+        Self { disturbance, ..if other.best > self.best { other } else { self } }
+    }
+
     /// The rate of doing `amount` in each sample: 10⁹ per second, as samples are nanoseconds.
     #[must_use]
     pub fn rate(amount: f64, statistics: &Statistics, clock: &str) -> Self {
@@ -26,6 +40,7 @@ impl Figure {
             ci95: statistics.median_ci95_ns.map(|[low, high]| [rate(high), rate(low)]),
             best: rate(statistics.min_ns),
             clock: clock.to_owned(),
+            disturbance: None,
         }
     }
 
@@ -37,6 +52,7 @@ impl Figure {
             ci95: statistics.median_ci95_ns,
             best: statistics.min_ns,
             clock: clock.to_owned(),
+            disturbance: None,
         }
     }
 
@@ -58,5 +74,23 @@ mod tests {
         assert!(low <= figure.median && figure.median <= high && high <= figure.best, "{figure:?}");
         assert_eq!(figure.best, 100.0);
         assert!(figure.is_sound() && !Figure { best: f64::NAN, ..figure }.is_sound());
+    }
+
+    #[test]
+    fn the_better_figure_is_disturbed_if_both_were() {
+        let figure = |best: f64, disturbance: Option<&str>| {
+            let disturbance = disturbance.map(str::to_owned);
+            Figure { median: best, ci95: None, best, clock: "host_wall".to_owned(), disturbance }
+        };
+        let better = figure(1.0, None).better(figure(3.0, Some("load")));
+        assert_eq!((better.best, better.disturbance), (3.0, None));
+        let better = figure(3.0, Some("load")).better(figure(1.0, None));
+        assert_eq!((better.best, better.disturbance), (3.0, None));
+        let better = figure(3.0, Some("load")).better(figure(1.0, Some("more load")));
+        assert_eq!((better.best, better.disturbance.as_deref()), (3.0, Some("more load")));
+        let old = r#"{"median":1.0,"ci95":null,"best":1.0,"clock":"host_wall"}"#;
+        assert!(
+            serde_json::from_str::<Figure>(old).unwrap().disturbance.unwrap().contains("earlier version")
+        );
     }
 }

@@ -9,6 +9,7 @@ use runtime_core::{Arg, CodeFormat, DType, DeviceInfo, LaunchConfig, ModuleSourc
 use super::bench::{Bench, Timed};
 use super::native::{native, unchecked};
 use super::{Figure, MemoryLevel, Missing, Peak};
+use crate::number_format::significant;
 
 const MEMORY_WGSL: &str = include_str!("kernels/memory.wgsl");
 const GROUP_MEMORY_WGSL: &str = include_str!("kernels/group_memory.wgsl");
@@ -87,21 +88,46 @@ pub(super) fn levels(info: &DeviceInfo) -> Vec<Level> {
 /// Measures the memory levels of a device.
 pub(super) fn measure(bench: &Bench<'_>, peak: &mut Peak) {
     let info = bench.device.info();
-    if info.accepts(&CodeFormat::C) {
-        measure_levels(bench, &native(CodeFormat::C, HOST_C), peak);
-        return;
-    }
-    if info.limits.shared_bytes >= u64::from(GROUP) * 32 {
+    if !info.accepts(&CodeFormat::C) && info.limits.shared_bytes >= u64::from(GROUP) * 32 {
         match group_memory(bench) {
             Ok(level) => peak.memory.push(level),
             Err(error) => peak.missing.push(Missing::new("work-group memory", &error)),
         }
     }
-    measure_levels(bench, &unchecked(MEMORY_WGSL).constant("GROUP", GROUP), peak);
+    measure_levels(bench, &source(info), levels(info).into_iter(), peak);
 }
 
-fn measure_levels(bench: &Bench<'_>, source: &ModuleSource, peak: &mut Peak) {
-    for level in levels(bench.device.info()) {
+/// Measures a level again, and what a working set of this size gets, wherever the device keeps it.
+pub(super) fn measure_again(bench: &Bench<'_>, (level, working_set_bytes): (&str, u64), peak: &mut Peak) {
+    let again = levels(bench.device.info()).into_iter().filter(|other| other.name == level);
+    let probed = Level {
+        name: probed_name(working_set_bytes),
+        keeps_bytes: Some(working_set_bytes),
+        fits_bytes: working_set_bytes,
+        is_private: false,
+    };
+    measure_levels(bench, &source(bench.device.info()), again.chain([probed]), peak);
+}
+
+/// The name of a level that is called by its size.
+fn probed_name(bytes: u64) -> String {
+    format!("{} MiB", significant(bytes as f64 / f64::from(1 << 20)))
+}
+
+fn source(info: &DeviceInfo) -> ModuleSource {
+    match info.accepts(&CodeFormat::C) {
+        true => native(CodeFormat::C, HOST_C),
+        false => unchecked(MEMORY_WGSL).constant("GROUP", GROUP),
+    }
+}
+
+fn measure_levels(
+    bench: &Bench<'_>,
+    source: &ModuleSource,
+    levels: impl Iterator<Item = Level>,
+    peak: &mut Peak,
+) {
+    for level in levels {
         let mut measured = MemoryLevel {
             name: level.name.clone(),
             keeps_bytes: level.keeps_bytes,

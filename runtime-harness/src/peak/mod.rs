@@ -2,15 +2,17 @@
 //! and of transfers, and the time of launches.
 //!
 //! [`measure`] runs kernels of its own through the project's timing loop and checks their results; [`PeakStore`] keeps what it
-//! found; [`Peak::roofline`] compares a kernel with it.
+//! found; [`Peak::roofline`] compares a kernel with it, and what no kernel can do follows from it, too.
 
 mod bench;
 mod compute;
 mod effort;
 mod figure;
+mod floor;
 mod launches;
 mod measure;
 mod memory;
+mod merge;
 mod native;
 mod share;
 mod store;
@@ -26,6 +28,7 @@ use crate::row::{Row, Unit};
 pub use effort::Effort;
 pub use figure::Figure;
 pub use measure::measure;
+pub(crate) use measure::{Part, measure_again};
 pub use store::{Lookup, PeakStore};
 
 /// The schema of `runtime peak --json`.
@@ -109,8 +112,21 @@ impl MemoryLevel {
     /// The highest bandwidth measured, in 10⁹ bytes per second.
     #[must_use]
     pub fn best_gbytes_per_s(&self) -> f64 {
+        self.best().map_or(0.0, |figure| figure.best)
+    }
+
+    fn keeps(&self, bytes: u64) -> bool {
+        self.keeps_bytes.is_none_or(|keeps| keeps >= bytes)
+    }
+
+    /// The figure of the fastest pattern.
+    fn best(&self) -> Option<&Figure> {
         let figures = [&self.read_gbytes_per_s, &self.copy_gbytes_per_s, &self.triad_gbytes_per_s];
-        figures.into_iter().flatten().map(|figure| figure.best).fold(0.0, f64::max)
+        figures.into_iter().flatten().max_by(|a, b| a.best.total_cmp(&b.best))
+    }
+
+    const fn figures_mut(&mut self) -> [&mut Option<Figure>; 3] {
+        [&mut self.read_gbytes_per_s, &mut self.copy_gbytes_per_s, &mut self.triad_gbytes_per_s]
     }
 }
 
@@ -220,9 +236,7 @@ impl Peak {
     /// The fastest level that keeps this many bytes from one call to the next.
     #[must_use]
     pub fn level_of(&self, working_set_bytes: u64) -> Option<&MemoryLevel> {
-        self.memory
-            .iter()
-            .find(|level| level.keeps_bytes.is_none_or(|keeps| keeps >= working_set_bytes.max(1)))
+        self.memory.iter().find(|level| level.keeps(working_set_bytes.max(1)))
     }
 
     /// The highest bandwidth of a level, in 10⁹ bytes per second: what a larger one reaches, it reaches as well.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use runtime_core::backend::cache_folder;
 use runtime_core::cache::AtomicFile;
@@ -9,13 +10,32 @@ use runtime_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Peak, Subject, VERSION};
+use super::{Part, Peak, Subject, VERSION};
 use crate::row::Row;
+
+/// How often a peak is measured again while the machine is busy.
+const MAX_ATTEMPTS: u32 = 3;
 
 /// A folder of saved peaks, one file per device.
 #[derive(Clone, Debug)]
 pub struct PeakStore {
     folder: Option<PathBuf>,
+    again: Arc<Mutex<Again>>,
+}
+
+/// What this process has measured again. It is kept here as well, since the folder may be read-only.
+#[derive(Debug, Default)]
+struct Again {
+    peaks: BTreeMap<Subject, Peak>,
+    attempts: BTreeMap<(Subject, Part), Attempt>,
+}
+
+/// The attempts to measure a part of a peak again.
+#[derive(Clone, Debug, Default)]
+struct Attempt {
+    count: u32,
+    /// Why the last one does not say what the device can do.
+    obstacle: Option<String>,
 }
 
 /// The saved peak of a device.
@@ -40,18 +60,24 @@ impl PeakStore {
     /// The peaks in the user's cache folder, if there is one.
     #[must_use]
     pub fn of_user() -> Self {
-        Self { folder: cache_folder("peak") }
+        // One for all devices of the process, however often they are opened.
+        static OF_USER: LazyLock<PeakStore> =
+            LazyLock::new(|| PeakStore { folder: cache_folder("peak"), again: Arc::default() });
+        OF_USER.clone()
     }
 
     /// The peaks in another folder.
     #[must_use]
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: Some(folder.into()) }
+        Self { folder: Some(folder.into()), again: Arc::default() }
     }
 
     /// Reads the peak of a device.
     #[must_use]
     pub fn find(&self, subject: &Subject) -> Lookup {
+        if let Some(peak) = self.again().peaks.get(subject) {
+            return Lookup::Found(Box::new(peak.clone()));
+        }
         let text = self.file(subject).and_then(|path| std::fs::read_to_string(path).ok());
         let document = text.and_then(|text| serde_json::from_str::<Document>(&text).ok());
         match document {
@@ -95,6 +121,47 @@ impl PeakStore {
         written.map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot keep the peaks in {}: {error}", path.display()))
         })
+    }
+
+    /// Measures a part of a peak again, if this process has not done so already, and keeps what is better.
+    pub(crate) fn measured_again(
+        &self,
+        mut peak: Peak,
+        part: &Part,
+        measure: &mut dyn FnMut(&Part) -> Result<Peak>,
+    ) -> Peak {
+        let key = (peak.subject.clone(), part.attempted());
+        let mut attempt = self.again().attempts.get(&key).cloned().unwrap_or_default();
+        if attempt.count >= MAX_ATTEMPTS || (attempt.count > 0 && attempt.obstacle.is_none()) {
+            return peak;
+        }
+        attempt.count += 1;
+        match measure(part) {
+            Ok(again) => {
+                attempt.obstacle =
+                    again.disturbance().map(|it| format!("when the peak was measured again: {it}"));
+                peak.improve(again);
+                // The copy in memory is enough for this process.
+                let _ = self.save(&peak);
+                self.again().peaks.insert(peak.subject.clone(), peak.clone());
+            }
+            Err(error) => {
+                attempt.obstacle = Some(format!("the peak could not be measured again: {error}"));
+                attempt.count = MAX_ATTEMPTS;
+            }
+        }
+        self.again().attempts.insert(key, attempt);
+        peak
+    }
+
+    /// Why measuring a part again has not shown what the device can do.
+    pub(crate) fn obstacle(&self, subject: &Subject, part: &Part) -> Option<String> {
+        let again = self.again();
+        again.attempts.get(&(subject.clone(), part.attempted())).and_then(|attempt| attempt.obstacle.clone())
+    }
+
+    fn again(&self) -> MutexGuard<'_, Again> {
+        self.again.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The file of a device, whatever its driver: a new driver replaces the peaks of the old one.

@@ -8,7 +8,13 @@ use crate::row::{Limit, Roofline, Row};
 use crate::row_fixture::row;
 
 fn figure(best: f64) -> Figure {
-    Figure { median: 0.9 * best, ci95: Some([0.8 * best, best]), best, clock: "host_wall".to_owned() }
+    Figure {
+        median: 0.9 * best,
+        ci95: Some([0.8 * best, best]),
+        best,
+        clock: "host_wall".to_owned(),
+        disturbance: None,
+    }
 }
 
 fn level(name: &str, keeps_bytes: Option<u64>, gbytes_per_s: f64) -> MemoryLevel {
@@ -47,6 +53,12 @@ pub(crate) fn peak(row: &Row) -> Peak {
         launches: Some(LaunchPeak { latency_ns: figure(1.0), throughput_ns: figure(1.0) }),
         missing: Vec::new(),
     }
+}
+
+/// The same peak, measured under load.
+pub(crate) fn disturbed(mut peak: Peak) -> Peak {
+    peak.figures_mut().for_each(|figure| figure.disturbance = Some("others were busy".to_owned()));
+    peak
 }
 
 fn roofline(edit: impl FnOnce(&mut Value)) -> Option<Roofline> {

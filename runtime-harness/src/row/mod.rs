@@ -2,6 +2,7 @@
 
 mod counters;
 mod counts;
+mod floor;
 mod fusion;
 #[cfg(test)]
 mod golden_tests;
@@ -29,6 +30,7 @@ use crate::spec::Spec;
 
 pub use counters::{CounterValue, Energy};
 pub use counts::{Counts, ImageUsage, StackUsage};
+pub use floor::{Bound, Floor, UnknownFloor};
 pub use fusion::{ChainRun, FusedKernel, Fusion, TensorCheck};
 pub use noise::{Defect, DeviceNoise, HostNoise, Noise, OtherProcess};
 pub use outcome::{Outcome, Phase, Status, error_text, headline};
@@ -93,6 +95,9 @@ pub struct Row {
     /// How close it comes to the limits of its device; `None` without a cost or saved peaks.
     #[serde(default)]
     pub roofline: Option<Roofline>,
+    /// The least time of a call; `None` without a cost, for chains, and if nothing was timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<Floor>,
     /// Counters per call, in the order in which they were asked for; empty if none was, or nothing was timed.
     #[serde(default)]
     pub counters: Vec<CounterValue>,
@@ -167,6 +172,7 @@ impl Row {
             working_set_bytes: workload::working_set_bytes(spec),
             fusion: None,
             roofline: None,
+            floor: None,
             counters: Vec::new(),
             energy: None,
             traces: Vec::new(),

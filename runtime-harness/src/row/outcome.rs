@@ -4,7 +4,7 @@ use runtime_core::evaluate::Mismatch;
 use runtime_core::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 
-use super::is_skipped;
+use super::{Bound, is_skipped};
 use crate::number_format::duration;
 use crate::printable::printable;
 
@@ -23,6 +23,15 @@ pub enum Outcome {
         batch_ns: f64,
         /// The shortest of the single calls on inputs that it had never seen, in nanoseconds.
         single_ns: f64,
+    },
+    /// It ran, and its outputs are right or were not checked, but no program does on this device in this time what `[cost]` says that
+    /// a call needs.
+    Impossible {
+        /// A call, in nanoseconds: the median.
+        median_ns: f64,
+        /// The least that it takes.
+        #[serde(flatten)]
+        bound: Bound,
     },
     /// Its code does not compile or link.
     CompileFailed {
@@ -94,6 +103,8 @@ pub enum Status {
     Wrong,
     /// Its times contradict each other.
     Inconsistent,
+    /// Its time is below what its device can do.
+    Impossible,
     /// It ran unchecked.
     Unchecked,
     /// The device cannot run it.
@@ -104,13 +115,20 @@ pub enum Status {
 
 impl Status {
     /// All of them, in the order of summaries.
-    pub const ALL: [Self; 6] =
-        [Self::Right, Self::Wrong, Self::Inconsistent, Self::Unchecked, Self::Failed, Self::NotRun];
+    pub const ALL: [Self; 7] = [
+        Self::Right,
+        Self::Wrong,
+        Self::Inconsistent,
+        Self::Impossible,
+        Self::Unchecked,
+        Self::Failed,
+        Self::NotRun,
+    ];
 
     /// Whether it runs against what was expected: exit codes and comparisons tell.
     #[must_use]
     pub const fn is_bad(self) -> bool {
-        matches!(self, Self::Wrong | Self::Inconsistent | Self::Failed)
+        matches!(self, Self::Wrong | Self::Inconsistent | Self::Impossible | Self::Failed)
     }
 
     /// The name in reports.
@@ -120,6 +138,7 @@ impl Status {
             Self::Right => "right",
             Self::Wrong => "wrong",
             Self::Inconsistent => "inconsistent",
+            Self::Impossible => "impossible",
             Self::Unchecked => "unchecked",
             Self::NotRun => "not_run",
             Self::Failed => "failed",
@@ -148,6 +167,7 @@ impl Outcome {
             Self::Ok => Status::Unchecked,
             Self::WrongResult(_) => Status::Wrong,
             Self::Inconsistent { .. } => Status::Inconsistent,
+            Self::Impossible { .. } => Status::Impossible,
             Self::Skipped { .. } => Status::NotRun,
             _ => Status::Failed,
         }
@@ -159,6 +179,7 @@ impl Outcome {
             Self::Ok
             | Self::WrongResult(_)
             | Self::Inconsistent { .. }
+            | Self::Impossible { .. }
             | Self::Crashed { .. }
             | Self::Exited { .. } => None,
             Self::CompileFailed { .. } => Some(ErrorKind::CompileFailed),
@@ -185,6 +206,7 @@ impl Outcome {
                 duration(*batch_ns),
                 duration(*single_ns)
             )),
+            Self::Impossible { median_ns, bound } => Some(bound.broken_by(*median_ns)),
             Self::CompileFailed { log } => Some(log.clone()),
             Self::LaunchFailed { message } => Some(message.clone()),
             Self::Timeout { phase } => Some(format!("the deadline passed {}", phase.activity())),
@@ -249,6 +271,7 @@ fn signal_name(signal: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row::Limit;
 
     #[test]
     fn every_kind_of_error_has_an_outcome() {
@@ -286,6 +309,26 @@ mod tests {
         let reason = doubt.reason().unwrap();
         assert!(reason.contains("a batch takes 1.500 µs") && reason.contains("seen 2.500 ms"), "{reason}");
         assert_eq!((doubt.status(), doubt.error_kind()), (Status::Inconsistent, None));
+    }
+
+    #[test]
+    fn an_impossible_time_is_told_with_what_forbids_it() {
+        let bound = Bound {
+            limit: Limit::Memory,
+            least_ns: 2.5e6,
+            peak: "L3 bandwidth".to_owned(),
+            rate: 70.0,
+            slack: 2.0,
+        };
+        let outcome = Outcome::Impossible { median_ns: 1500.0, bound };
+        let reason = outcome.reason().unwrap();
+        for part in ["takes 1.500 µs", "bytes", "2.500 ms at 2 times", "L3 bandwidth", "error of the spec"] {
+            assert!(reason.contains(part), "{part}: {reason}");
+        }
+        assert_eq!((outcome.status(), outcome.error_kind()), (Status::Impossible, None));
+        let json = r#"{"kind":"impossible","median_ns":1500.0,"limit":"memory","least_ns":2500000.0,"peak":"L3 bandwidth","rate":70.0,"slack":2.0}"#;
+        assert_eq!(serde_json::to_string(&outcome).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Outcome>(json).unwrap(), outcome);
     }
 
     #[test]

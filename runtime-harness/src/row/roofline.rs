@@ -74,6 +74,25 @@ pub struct MemoryRoof {
     pub gbytes_per_s: f64,
 }
 
+impl ComputeRoof {
+    pub(crate) fn text(&self) -> String {
+        match self.unit {
+            Unit::Matrix => format!("{} matrix peak", self.dtype),
+            Unit::Vector => format!("{} peak", self.dtype),
+        }
+    }
+}
+
+impl MemoryRoof {
+    pub(crate) fn text(&self) -> String {
+        // A level without a name, called by its size.
+        match self.level.starts_with(|c: char| c.is_ascii_digit()) {
+            true => format!("the bandwidth within {}", self.level),
+            false => format!("{} bandwidth", self.level),
+        }
+    }
+}
+
 impl Roofline {
     /// The roofline of a call with these operations and bytes, by the limits that are known.
     pub(crate) fn from_roofs(
@@ -109,13 +128,8 @@ impl Roofline {
     #[must_use]
     pub fn limit_text(&self) -> String {
         match (self.limit, &self.compute, &self.memory) {
-            // A level without a name, called by its size.
-            (Limit::Memory, _, Some(memory)) if memory.level.starts_with(|c: char| c.is_ascii_digit()) => {
-                format!("the bandwidth within {}", memory.level)
-            }
-            (Limit::Memory, _, Some(memory)) => format!("{} bandwidth", memory.level),
-            (_, Some(compute), _) if compute.unit == Unit::Matrix => format!("{} matrix peak", compute.dtype),
-            (_, Some(compute), _) => format!("{} peak", compute.dtype),
+            (Limit::Memory, _, Some(memory)) => memory.text(),
+            (_, Some(compute), _) => compute.text(),
             _ => String::new(),
         }
     }

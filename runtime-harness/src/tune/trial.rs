@@ -25,7 +25,7 @@ pub enum TrialClass {
     Ran,
     /// The device cannot run it: it lacks resources, or its geometry is refused.
     Skipped,
-    /// Its outputs are wrong, or its times contradict each other.
+    /// Its outputs are wrong, its times contradict each other, or nothing is as fast as it claims to be.
     Wrong,
     /// It did not compile, crashed, timed out or failed in another way.
     Failed,
@@ -38,7 +38,7 @@ impl Trial {
         let is_refused = |kind: &str| matches!(kind, "InvalidArgument" | "Unsupported" | "Unavailable");
         match (&self.row.outcome, self.row.status) {
             (_, Status::Right | Status::Unchecked) if self.row.measurement.is_some() => TrialClass::Ran,
-            (_, Status::Wrong | Status::Inconsistent) => TrialClass::Wrong,
+            (_, Status::Wrong | Status::Inconsistent | Status::Impossible) => TrialClass::Wrong,
             (Outcome::Skipped { .. } | Outcome::OutOfResources, _) => TrialClass::Skipped,
             _ if self.row.error_kind.as_deref().is_some_and(is_refused) => TrialClass::Skipped,
             _ => TrialClass::Failed,
