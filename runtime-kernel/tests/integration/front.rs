@@ -501,6 +501,7 @@ fn constants_without_a_value_are_refused() {
         ("const_assert true || 1;", "1", SIDE),
         ("const a = inverseSqrt(vec2(1.0, -1.0));", "inverseSqrt(vec2(1.0, -1.0))", "must be above 0"),
         ("const a = inverseSqrt(0);", "inverseSqrt(0)", "must be above 0"),
+        ("const a = cross(vec3(1e300), vec3(1e300));", "cross(", "the product is out of range"),
         ("let a = 65519.0h;", "65519.0h", "no number of `f16`"),
         ("let a: f16 = -65505;", "-65505", "no number of `f16`"),
         ("const b = 65519.0f; let a = f16(b);", "f16(b)", "no number of `f16`"),
@@ -521,7 +522,7 @@ fn constants_without_a_value_are_refused() {
         "const a = 1; let b = a == 1 || y[0] == 1;",
         "let a = 65504h; let b = f16(65504f); let c: f16 = -65504.0;",
         "y[0] = f32(bitcast<u32>(4294967295) + bitcast<u32>(1e20f));",
-        "let b = inverseSqrt(y[0]);",
+        "let b = inverseSqrt(y[0]); const c = cross(vec3(1e100), vec3(1, 2, 3));",
     ] {
         parse(&kernel(y, body)).expect(body);
     }

@@ -305,7 +305,7 @@ impl<'a> Scan<'a> {
     /// What the arguments of a call do not fulfil that naga evaluates nevertheless.
     fn rule_of_call(&self, name: &str, template: &Range<usize>) -> Option<&'static str> {
         match name {
-            "fma" => Some("the product is out of range"),
+            "fma" | "cross" => Some("the product is out of range"),
             "inverseSqrt" => Some("the argument must be above 0"),
             "bitcast" => Some("the number is beyond `i32` and `u32`, or its bits are no number"),
             _ => self.scopes.is_half(template).then_some(NO_HALF),

@@ -44,7 +44,7 @@ pub(super) fn invalid(module: &Module, code: &str) -> Vec<Violation> {
 
 /// Whether a constant of the text, which may be in the module no more, has what naga evaluates although it is an error.
 fn has_suspect_constant(code: &str) -> bool {
-    const SUSPECTS: [&str; 4] = ["fma", "inverseSqrt", "&&", "||"];
+    const SUSPECTS: [&str; 5] = ["fma", "cross", "inverseSqrt", "&&", "||"];
     let is_suspect = |text: &str| SUSPECTS.iter().any(|suspect| text.contains(suspect));
     let declaration = |rest: &str| rest.split(';').next().is_some_and(is_suspect);
     is_suspect(code) && code.split("const").skip(1).any(declaration)
