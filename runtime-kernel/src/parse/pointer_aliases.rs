@@ -207,3 +207,66 @@ impl Memory {
         if is_argument { format!("what \"{name}\" points to") } else { format!("\"{name}\"") }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use naga::front::wgsl;
+
+    /// The errors of a module whose function `main` has some statements.
+    fn errors(statements: &str) -> Vec<String> {
+        let code = format!(
+            "enable wgpu_cooperative_matrix; struct S {{ n: atomic<u32>, m: u32 }}
+             var<workgroup> w: S; var<private> p: array<u32, 4>; var<private> q: u32; var<private> z: u32;
+             @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+             fn read(a: ptr<private, u32>, b: ptr<private, u32>) -> u32 {{ return *a + *b; }}
+             fn write(a: ptr<private, u32>, b: ptr<private, u32>) {{ if *a > 1u {{ loop {{ *b = 1u; break; }} }} }}
+             fn unused(a: ptr<private, u32>, b: ptr<private, u32>) {{ *a = 1u; }}
+             fn swap(a: ptr<private, u32>, b: ptr<private, u32>) {{ write(b, a); }}
+             fn reads_p() -> u32 {{ return p[1]; }}
+             fn writes_q() {{ q = 1u; }}
+             fn one(a: ptr<private, u32>) {{ *a = reads_p(); writes_q(); }}
+             fn other(a: ptr<private, u32>) -> u32 {{ let before = *a; writes_q(); return before + reads_p(); }}
+             fn add(a: ptr<workgroup, atomic<u32>>, b: ptr<workgroup, u32>) {{ atomicAdd(a, workgroupUniformLoad(b)); }}
+             fn load(a: ptr<workgroup, atomic<u32>>, b: ptr<workgroup, u32>) -> u32 {{ return atomicLoad(a) + *b; }}
+             fn matrix(a: ptr<storage, array<f32>, read_write>) {{
+                 let m = coopLoad<coop_mat8x8<f32, A>>(&y[0], 8u); coopStore(m, &(*a)[0], 8u);
+             }}
+             fn loads(a: ptr<storage, array<f32>, read_write>) {{
+                 let m = coopLoad<coop_mat8x8<f32, A>>(&(*a)[0], 8u); y[0] = 1.0;
+             }}
+             @compute @workgroup_size(8, 8) fn main() {{ var v = 1u; {statements} }}"
+        );
+        super::errors(&wgsl::parse_str(&code).expect(&code), &code, "k.wgsl")
+    }
+
+    #[test]
+    fn memory_that_is_written_has_one_name() {
+        for statements in [
+            "_ = read(&p[0], &p[1]);",
+            "write(&p[0], &q); write(&q, &p[0]);",
+            "unused(&q, &q);",
+            "one(&z);",
+            "_ = other(&p[1]);",
+            "load(&w.n, &w.m);",
+        ] {
+            assert_eq!(errors(statements), [""; 0], "{statements}");
+        }
+        for (statements, expected) in [
+            ("write(&p[0], &p[1]);", "\"a\" and \"b\" of function 'write' both point into \"p\""),
+            ("if v > 0u { write(&q, &q); }", "writes through \"b\""),
+            ("swap(&q, &q);", "writes through \"a\""),
+            ("one(&p[3]);", "'one' writes \"p\" through its argument \"a\", and also reads \"p\" itself"),
+            (
+                "_ = other(&q);",
+                "'other' reads \"q\" through its argument \"a\", and also writes \"q\" itself",
+            ),
+            ("add(&w.n, &w.m);", "both point into \"w\", and it writes through \"a\""),
+            ("matrix(&y);", "'matrix' writes \"y\" through its argument \"a\", and also reads \"y\" itself"),
+            ("loads(&y);", "'loads' reads \"y\" through its argument \"a\", and also writes \"y\" itself"),
+        ] {
+            let errors = errors(statements);
+            assert!(errors.len() == 1 && errors[0].contains(expected), "{statements}: {errors:?}");
+            assert!(errors[0].starts_with("k.wgsl:20: "), "{errors:?}");
+        }
+    }
+}

@@ -488,3 +488,42 @@ fn a_constant_fma_is_a_product_and_a_sum() {
         parse(&kernel(y, &format!("let fma_ = 1.0; y[0] = {call} + fma_;"))).expect(call);
     }
 }
+
+/// Constants that naga has a value for, or skips.
+#[test]
+fn constants_without_a_value_are_refused() {
+    let y = "enable f16; @group(0) @binding(0) var<storage, read_write> y: array<f32>;";
+    const SIDE: &str = "although this side is not evaluated, it must be a constant of type `bool`";
+    for (body, place, expected) in [
+        ("const a = true || foo(1);", "foo(1)", SIDE),
+        ("const b = false; const a = b && i32(0);", "i32(0)", SIDE),
+        ("const a = select(1, 2, true || vec2(true));", "vec2(true)", SIDE),
+        ("const_assert true || 1;", "1", SIDE),
+        ("const a = inverseSqrt(vec2(1.0, -1.0));", "inverseSqrt(vec2(1.0, -1.0))", "must be above 0"),
+        ("const a = inverseSqrt(0);", "inverseSqrt(0)", "must be above 0"),
+        ("const a = cross(vec3(1e300), vec3(1e300));", "cross(", "the product is out of range"),
+        ("let a = 65519.0h;", "65519.0h", "no number of `f16`"),
+        ("let a: f16 = -65505;", "-65505", "no number of `f16`"),
+        ("const b = 65519.0f; let a = f16(b);", "f16(b)", "no number of `f16`"),
+        ("let a = vec2<f16>(vec2f(1, -65519));", "vec2<f16>(vec2f(1, -65519))", "no number of `f16`"),
+        ("y[0] = f32(bitcast<u32>(4294967296));", "bitcast<u32>(4294967296)", "beyond `i32` and `u32`"),
+        ("y[0] = f32(bitcast<vec2i>(vec2(1, 1 << 40u)).y);", "bitcast", "beyond `i32` and `u32`"),
+    ] {
+        let error = refused(&kernel(y, body));
+        assert!(
+            error.contains(&format!("k.wgsl:2: `{place}")) && error.contains(expected),
+            "{body}: {error}"
+        );
+    }
+    for body in [
+        "const a = true || 1 / 0 == 1;",
+        "const a = false && vec2(true).x; const c = inverseSqrt(4.0);",
+        "let a = true || y[0] == 1;",
+        "const a = 1; let b = a == 1 || y[0] == 1;",
+        "let a = 65504h; let b = f16(65504f); let c: f16 = -65504.0;",
+        "y[0] = f32(bitcast<u32>(4294967295) + bitcast<u32>(1e20f));",
+        "let b = inverseSqrt(y[0]); const c = cross(vec3(1e100), vec3(1, 2, 3));",
+    ] {
+        parse(&kernel(y, body)).expect(body);
+    }
+}

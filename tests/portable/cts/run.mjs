@@ -72,13 +72,16 @@ function sampled(queries, count) {
   return queries.filter(query => chosen.has(query));
 }
 
-/** In an order by the seed, as the time may end before the cases do; those that have passed in earlier runs are last. */
+/** In an order by the seed, as the time may end before the cases do; those that have passed are last, by the last file that says so. */
 function mostUrgentFirst(queries) {
-  const lines = options.passed.flatMap(file => fs.readFileSync(file, 'utf8').split('\n').filter(Boolean));
-  const results = lines.map(line => JSON.parse(line)).filter(result => result.device === device);
-  const passed = new Set(results.filter(result => ['pass', 'skip', 'outside'].includes(result.status)).map(({ query }) => query));
-  const all = shuffled(queries);
-  return [...all.filter(query => !passed.has(query)), ...all.filter(query => passed.has(query))];
+  const ranks = new Map();
+  for (const [index, file] of options.passed.entries()) {
+    const lines = fs.readFileSync(file, 'utf8').split('\n').filter(Boolean);
+    const passed = lines.map(line => JSON.parse(line)).filter(({ status }) => ['pass', 'skip', 'outside'].includes(status));
+    for (const result of passed) if (result.device === device) ranks.set(result.query, index + 1);
+  }
+  const rank = query => ranks.get(query) ?? 0;
+  return shuffled(queries).sort((a, b) => rank(a) - rank(b));
 }
 
 /** Runs one process on a list of cases; the result is those that it left, if it ended early. */

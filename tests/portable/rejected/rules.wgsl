@@ -749,3 +749,25 @@ const large = vec2f(1, 65520);
 @compute @workgroup_size(1) fn large_abstract_constant() {
     r[0] = f32(9223372036854775807 + 1); //!
 }
+
+//# unused_side: §logical-expressions, the side of `||` that is not evaluated has a type, too
+//= says `foo(1)` | constant of type `bool`
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+const unused = true || foo(1); //!
+@compute @workgroup_size(1) fn unused_side() { r[0] = u32(unused); }
+
+//# large_half: a number that `f16` does not have is not rounded to one
+//= says `65519.0h` | no number of `f16`
+//= needs f16
+enable f16;
+@group(0) @binding(0) var<storage, read_write> r: array<f16>;
+@compute @workgroup_size(1) fn large_half() {
+    r[0] = 65519.0h; //!
+}
+
+//# large_cast: an integer beyond `u32` has no bits of 32
+//= says `bitcast<u32>(4294967296)` | beyond
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(1) fn large_cast() {
+    r[0] = bitcast<u32>(4294967296); //!
+}

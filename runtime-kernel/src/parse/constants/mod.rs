@@ -37,6 +37,9 @@ use super::tokens::{Token, declared_name, text, tokens};
 /// What naga says of a function that it does not evaluate, before the function.
 pub(super) const UNEVALUATED: &str = "Not implemented as constant expression: ";
 
+/// What is wrong with a number that is too large for its type.
+pub(super) const NO_HALF: &str = "this is no number of `f16`";
+
 /// Bytes after a `>>` that are searched for its amount.
 const MAX_AMOUNT: usize = 256;
 /// Words of a declaration that are searched for its value.
@@ -116,12 +119,18 @@ pub(crate) fn evaluated(code: &str) -> Option<String> {
     (!scan.edits.is_empty()).then(|| applied(code, scan.edits) + &new)
 }
 
-/// The constant calls of `fma` that have no value, although naga has found one.
-pub(super) fn valueless_products(code: &str) -> Vec<Range<usize>> {
+/// The constants that are errors although naga has found a value for them, and what is wrong with each.
+pub(super) fn wrong(code: &str) -> Vec<(Range<usize>, &'static str)> {
     let tokens: Vec<_> = tokens(code).collect();
-    let mut scan = Scan::of(&tokens, code);
+    let mut scan = Scan { judges: true, ..Scan::of(&tokens, code) };
     scan.all();
-    scan.valueless
+    scan.wrong
+}
+
+/// Whether a text writes a number that `f16` does not have.
+pub(super) fn is_beyond_half(text: &str) -> bool {
+    let digits = text.strip_suffix('h').unwrap_or(text);
+    literals::value(digits).is_some_and(|value| value.parts[0].fit(Kind::F16).is_none())
 }
 
 /// The module of a text, or of the text with its constants evaluated, if naga reads one of them; and this text.
@@ -151,15 +160,26 @@ struct Scan<'a> {
     /// Whether there may be `f64`, which naga evaluates no function of.
     has_doubles: bool,
     edits: Vec<Edit>,
-    /// The calls of `fma` whose arguments are constants, but not they.
-    valueless: Vec<Range<usize>>,
+    /// Whether a declaration or statement is read that has constants only.
+    is_constant: bool,
+    /// Whether also those functions are looked at that naga evaluates, but may find a value for where there is none.
+    judges: bool,
+    wrong: Vec<(Range<usize>, &'static str)>,
 }
 
 impl<'a> Scan<'a> {
     fn of(tokens: &'a [Token<'a>], code: &str) -> Self {
         let has_doubles = code.contains("lf") || code.contains("f64");
         let scopes = Scopes::of(tokens);
-        Self { tokens, scopes, has_doubles, edits: Vec::new(), valueless: Vec::new() }
+        Self {
+            tokens,
+            scopes,
+            has_doubles,
+            edits: Vec::new(),
+            is_constant: false,
+            judges: false,
+            wrong: Vec::new(),
+        }
     }
 
     fn all(&mut self) {
@@ -169,6 +189,11 @@ impl<'a> Scan<'a> {
             let symbol = Symbol::of(tokens, at);
             let is_template = self.scopes.templates[at] > 0;
             let length = if is_template { 1 } else { symbol.length };
+            match text(at) {
+                "const" | "const_assert" => self.is_constant = true,
+                ";" | "{" | "}" => self.is_constant = false,
+                _ => {}
+            }
             match text(at + length - 1) {
                 "{" => self.scopes.open(),
                 "}" => self.scopes.close(),
@@ -221,14 +246,14 @@ impl<'a> Scan<'a> {
             return;
         }
         let value = self.scopes.value(expression);
-        if let (None, ExprKind::Call("fma", _, arguments)) = (&value, &expression.kind)
-            && arguments.iter().all(|argument| self.scopes.value(argument).is_some())
+        if value.is_none()
+            && let Some(wrong) = self.judged(expression)
         {
-            self.valueless.push(self.place(expression));
+            self.wrong.push(wrong);
         }
         // What is beyond all types has no text, and needs none: each use of a member is replaced by its value.
         let is_left_out =
-            value.as_ref().is_some_and(Constant::is_built_in) && self.is_constant(&expression.range);
+            value.as_ref().is_some_and(Constant::is_built_in) && self.is_whole_constant(&expression.range);
         let text = value.and_then(|value| self.scopes.text(&value));
         match text.or_else(|| is_left_out.then(|| "0".to_owned())) {
             // Without a blank, the word before `(` would go on.
@@ -260,8 +285,35 @@ impl<'a> Scan<'a> {
         range.filter(|at| text(tokens, *at) == ",").map(|at| at + 1)
     }
 
+    /// What is wrong with an expression without a value, and where.
+    fn judged(&self, expression: &Expr<'a>) -> Option<(Range<usize>, &'static str)> {
+        match &expression.kind {
+            ExprKind::Call(name, template, arguments) => {
+                let what = self.rule_of_call(name, template)?;
+                let has_values = arguments.iter().all(|argument| self.scopes.value(argument).is_some());
+                has_values.then(|| (self.place(expression), what))
+            }
+            ExprKind::Binary(operator @ ("&&" | "||"), parts) if self.is_constant => {
+                let left = self.scopes.value(&parts[0])?.value()?.as_bool()?;
+                let what = "although this side is not evaluated, it must be a constant of type `bool`";
+                (left == (*operator == "||")).then(|| (self.place(&parts[1]), what))
+            }
+            _ => None,
+        }
+    }
+
+    /// What the arguments of a call do not fulfil that naga evaluates nevertheless.
+    fn rule_of_call(&self, name: &str, template: &Range<usize>) -> Option<&'static str> {
+        match name {
+            "fma" | "cross" => Some("the product is out of range"),
+            "inverseSqrt" => Some("the argument must be above 0"),
+            "bitcast" => Some("the number is beyond `i32` and `u32`, or its bits are no number"),
+            _ => self.scopes.is_half(template).then_some(NO_HALF),
+        }
+    }
+
     /// Whether an expression is all of the value of a constant without a type.
-    fn is_constant(&self, expression: &Range<usize>) -> bool {
+    fn is_whole_constant(&self, expression: &Range<usize>) -> bool {
         let before = |distance: usize| expression.start.checked_sub(distance).map(|at| text(self.tokens, at));
         before(1) == Some("=") && before(3) == Some("const") && text(self.tokens, expression.end) == ";"
     }
@@ -275,6 +327,11 @@ impl<'a> Scan<'a> {
     fn is_missing(&self, expression: &Expr<'a>) -> bool {
         match &expression.kind {
             ExprKind::Call(name, ..) if MISSING.contains(name) => true,
+            ExprKind::Call(name, template, _)
+                if self.judges && self.rule_of_call(name, template).is_some() =>
+            {
+                true
+            }
             ExprKind::Call(..) if self.has_doubles && self.is_double(expression) => true,
             ExprKind::Binary("&&" | "||", _) | ExprKind::Literal(_, true) => true,
             ExprKind::Binary("<<" | ">>", parts) if self.is_large(&parts[1]) => true,

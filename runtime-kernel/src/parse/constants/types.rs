@@ -1,7 +1,9 @@
 //! The types that a text names, and the values of their constructors.
 
-use super::constant::{Constant, Origin, Type};
-use super::evaluate::Scopes;
+use std::ops::Range;
+
+use super::constant::{Constant, Origin, Type, place_of_name};
+use super::evaluate::{MAX_DEPTH, Scopes};
 use super::value::{Kind, Shape, Value};
 use crate::parse::lists::List;
 use crate::parse::tokens::text;
@@ -42,6 +44,11 @@ impl<'a> Scopes<'a> {
         };
         let is_kind = kind.is_none_or(|kind| self.has_kind(kind) && (shape.0 == 1 || kind.is_float()));
         is_kind.then_some(Type::Value(kind, shape))
+    }
+
+    /// Whether the word before a place of template parameters is `f16`, or a vector or matrix of it.
+    pub(super) fn is_half(&self, template: &Range<usize>) -> bool {
+        matches!(self.ty(place_of_name(template), MAX_DEPTH), Some(Type::Value(Some(Kind::F16), _)))
     }
 
     /// Whether the text may use a scalar type.

@@ -1,6 +1,7 @@
 //! Arguments of built-in functions that are invalid as constants, also where the other arguments are known only when the
 //! kernel runs (§builtin-functions: "it is a shader-creation error if …").
 
+use half::f16;
 use naga::common::wgsl::TryToWgsl;
 use naga::{
     Arena, Block, Expression, Function, GatherMode, Literal, MathFunction, Module, Span, Statement, TypeInner,
@@ -17,14 +18,15 @@ const MAX_COMPONENTS: usize = 16;
 /// The calls whose constant arguments are invalid.
 pub(super) fn invalid(module: &Module, code: &str) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut has_products = names_product_in_constant(code);
-    has_products |= infinite(&module.global_expressions, code, &mut found);
+    let mut is_suspect = has_suspect_constant(code);
+    is_suspect |= infinite(&module.global_expressions, code, &mut found);
     for function in blocks::functions(module) {
-        has_products |= infinite(&function.expressions, code, &mut found);
+        is_suspect |= infinite(&function.expressions, code, &mut found);
         let arguments = Arguments { module, function };
         let mut has_subgroups = false;
         for (handle, expression) in function.expressions.iter() {
             has_subgroups |= matches!(expression, Expression::SubgroupOperationResult { .. });
+            is_suspect |= arguments.is_large_cast(expression);
             if let Some(what) = arguments.math(expression).or_else(|| arguments.valueless(expression)) {
                 found.push(violation(code, function.expressions.get_span(handle), &what));
             }
@@ -33,34 +35,38 @@ pub(super) fn invalid(module: &Module, code: &str) -> Vec<Violation> {
             arguments.gathers(&function.body, code, &mut found);
         }
     }
-    if has_products {
-        let places = constants::valueless_products(code).into_iter().map(Span::from);
-        found.extend(places.map(|place| violation(code, place, "the product is out of range")));
+    if is_suspect {
+        let wrong = constants::wrong(code).into_iter();
+        found.extend(wrong.map(|(place, what)| violation(code, place.into(), what)));
     }
     found
 }
 
-/// Whether the text has an `fma` in a constant, which may be in the module no more.
-fn names_product_in_constant(code: &str) -> bool {
-    let is_product =
-        |rest: &str| rest.split(';').next().is_some_and(|declaration| declaration.contains("fma"));
-    code.contains("fma") && code.split("const").skip(1).any(is_product)
+/// Whether a constant of the text, which may be in the module no more, has what naga evaluates although it is an error.
+fn has_suspect_constant(code: &str) -> bool {
+    const SUSPECTS: [&str; 5] = ["fma", "cross", "inverseSqrt", "&&", "||"];
+    let is_suspect = |text: &str| SUSPECTS.iter().any(|suspect| text.contains(suspect));
+    let declaration = |rest: &str| rest.split(';').next().is_some_and(is_suspect);
+    is_suspect(code) && code.split("const").skip(1).any(declaration)
 }
 
-/// Adds the constants that are infinities, or no numbers: naga looks at those of 32 and 64 bits. Returns whether there is an
-/// `fma` of constants.
+/// Adds the constants that are infinities, or no numbers: naga looks at those of 32 and 64 bits. Returns whether there are some
+/// whose text may be an error: an `fma` of constants, and the largest `f16`, to which naga rounds.
 fn infinite(values: &Arena<Expression>, code: &str, found: &mut Vec<Violation>) -> bool {
-    let mut has_products = false;
+    let mut is_suspect = false;
     for (handle, value) in values.iter() {
         let Expression::Literal(literal) = value else { continue };
         let place = values.get_span(handle);
-        if matches!(literal, Literal::F16(value) if !value.is_finite()) {
-            found.push(violation(code, place, "this is no number of `f16`"));
+        let text = place.to_range().and_then(|place| code.get(place)).unwrap_or_default();
+        is_suspect |= text.starts_with("fma");
+        let Literal::F16(number) = literal else { continue };
+        let is_largest = number.to_f32().abs() == f16::MAX.to_f32();
+        if !number.is_finite() || is_largest && constants::is_beyond_half(text) {
+            found.push(violation(code, place, constants::NO_HALF));
         }
-        let text = place.to_range().and_then(|place| code.get(place));
-        has_products |= text.is_some_and(|text| text.starts_with("fma"));
+        is_suspect |= is_largest;
     }
-    has_products
+    is_suspect
 }
 
 fn violation(code: &str, place: Span, what: &str) -> Violation {
@@ -116,6 +122,13 @@ impl Arguments<'_> {
             "this has no value: an argument is out of range, or the result is an infinity or no number"
                 .to_owned()
         })
+    }
+
+    /// Whether the bits of a large number are taken, to which naga may have given the type `f32`.
+    fn is_large_cast(&self, expression: &Expression) -> bool {
+        let Expression::As { expr, convert: None, .. } = *expression else { return false };
+        let is_large = |part: &f64| part.abs() > f64::from(i32::MAX);
+        self.components(expr).is_some_and(|parts| parts.iter().any(is_large))
     }
 
     /// The value of a constant scalar, vector or matrix.

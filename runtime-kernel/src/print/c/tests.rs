@@ -540,8 +540,14 @@ fn only_values_with_padding_are_stored_part_by_part() {
         written(&code, dialect, Checks::Unchecked).unwrap().text
     };
     let plain = ["a: vec2f, b: f32, c: f32", "a: mat2x4f, b: array<vec4u, 2>", "a: vec3f, b: f32"];
-    let padded =
-        ["a: vec3f", "a: f32, b: vec2f", "@size(16) a: f32", "a: mat3x3f, b: f32", "a: array<vec3f, 2>"];
+    let padded = [
+        "a: vec3f",
+        "a: f32, b: vec2f",
+        "@size(16) a: f32",
+        "a: mat3x3f",
+        "a: mat3x3f, b: f32",
+        "a: array<vec3f, 2>",
+    ];
     for (dialect, space) in [(Dialect::Host, ""), (Dialect::OpenCl, "__global "), (Dialect::Cuda, "")] {
         for structure in plain {
             let text = stored(structure, dialect);
