@@ -3,6 +3,7 @@
 mod attacks;
 mod boards;
 mod compilers;
+mod honest;
 mod launchers;
 
 use std::process::ExitCode;
@@ -11,6 +12,8 @@ use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
     let trials =
-        [boards::trials(), compilers::trials(), launchers::trials(), attacks::trials()].into_iter().flatten();
+        [boards::trials(), compilers::trials(), launchers::trials(), attacks::trials(), honest::trials()]
+            .into_iter()
+            .flatten();
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }

@@ -151,6 +151,17 @@ impl Job {
         Ok(JobData { inputs: self.inputs.clone()?, expected: self.expected.clone()? })
     }
 
+    /// As [`fresh_data`](Self::fresh_data), without what is expected.
+    ///
+    /// # Errors
+    /// Those of preparing the inputs.
+    pub(crate) fn fresh_inputs(&self, index: usize) -> Result<Option<JobData>> {
+        let Some(spec) = self.fresh.reseeded(&self.spec, index) else { return Ok(None) };
+        let mut job = Self::without_data(spec);
+        job.prepare_data();
+        job.data().map(Some)
+    }
+
     /// Other values for the inputs that are random, and what is expected of them if that is known of the spec's own: others for each
     /// `index`, the same for all candidates, which share nothing. `None` if no input can be another one.
     ///
@@ -170,11 +181,10 @@ impl Job {
         let Some(spec) = self.fresh.reseeded(&self.spec, index) else { return Ok(None) };
         let data = match &self.expected {
             Ok(expected) if !expected.is_empty() => Self::of_fresh(spec, runtime, runner).data()?,
-            _ => {
-                let mut job = Self::without_data(spec);
-                job.prepare_data();
-                job.data()?
-            }
+            _ => match self.fresh_inputs(index)? {
+                Some(data) => data,
+                None => return Ok(None),
+            },
         };
         let data = Arc::new(data);
         if index == 0 {

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind as IoErrorKind};
-use std::ops::AddAssign;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
@@ -28,6 +27,8 @@ pub(super) struct Runner {
     output: UnixStream,
     input: BufReader<UnixStream>,
     windows: u64,
+    /// How many threads it had when it was stopped last.
+    threads: usize,
     /// How it has ended, if it has.
     end: Option<ExitKind>,
 }
@@ -58,13 +59,6 @@ pub(super) struct WindowTime {
     pub(super) processor: Duration,
 }
 
-impl AddAssign for WindowTime {
-    fn add_assign(&mut self, other: Self) {
-        self.elapsed += other.elapsed;
-        self.processor += other.processor;
-    }
-}
-
 impl Runner {
     /// Starts this program as a runner that can read `readable`, with the tensors' memory.
     ///
@@ -91,7 +85,8 @@ impl Runner {
         let input = BufReader::new(ours.try_clone().map_err(|error| failed(&error.to_string()))?);
         let outside = child.id().cast_signed();
         let handle = handle_of(outside)?;
-        let mut runner = Self { child, process: outside, handle, output: ours, input, windows: 0, end: None };
+        let mut runner =
+            Self { child, process: outside, handle, output: ours, input, windows: 0, threads: 0, end: None };
         match runner.answer()? {
             Answer::Hello => {}
             _ => return Err(failed("it does not say that it is ready")),
@@ -174,11 +169,17 @@ impl Runner {
             if states.is_empty() || !matches!(self.child.try_wait(), Ok(None)) {
                 return Err(self.ended());
             }
+            self.threads = states.len();
             if states.iter().all(|state| matches!(state, 'T' | 't' | 'Z' | 'X')) {
                 return Ok(running);
             }
             std::thread::yield_now();
         }
+    }
+
+    /// How many threads it had when it was stopped last.
+    pub(super) const fn threads(&self) -> usize {
+        self.threads
     }
 
     /// How it has ended, if it has.

@@ -42,15 +42,6 @@ pub(super) struct History {
     windows: usize,
     /// The first wrong output, in a window behind the first one.
     pub(super) wrong: Option<Mismatch>,
-    /// The time of the windows that were timed.
-    timed: WindowTime,
-}
-
-impl History {
-    /// How many processors the candidate uses at once.
-    pub(super) fn processors(&self) -> f64 {
-        self.timed.processor.as_secs_f64() / self.timed.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
-    }
 }
 
 /// A call on inputs that were never seen.
@@ -59,6 +50,7 @@ pub(super) struct SingleCall {
     pub(super) time: WindowTime,
     /// What copying all tensors takes that the candidate had last.
     pub(super) copy: Duration,
+    set: usize,
 }
 
 impl Windows {
@@ -98,6 +90,10 @@ impl Windows {
         let is_warmed = number >= WARMED && !self.keeps_state;
         let first = if is_warmed { First::Call(Some(index)) } else { First::Nothing };
         self.window(index, number, first)
+    }
+
+    const fn other(&self, index: usize) -> usize {
+        (index + 1) % self.loaded.sets.len()
     }
 
     /// The set whose turn it is.
@@ -146,7 +142,16 @@ impl Windows {
         self.check_all(index, number)
     }
 
-    /// A single call on other inputs, which is checked.
+    /// A single call on inputs that the candidate has seen.
+    ///
+    /// # Errors
+    /// As for [`first_calls`](Self::first_calls).
+    pub(super) fn repeated_call(&mut self) -> Result<WindowTime> {
+        let index = self.next_set();
+        self.window(index, 1, First::Call(Some(self.other(index))))
+    }
+
+    /// A single call on other inputs.
     ///
     /// # Errors
     /// As for [`first_calls`](Self::first_calls).
@@ -154,8 +159,7 @@ impl Windows {
         let index = self.next_set();
         self.loaded.replace_data(index, data, &self.tolerance);
         // What is warm is the code, not the data.
-        let other = (index + 1) % self.loaded.sets.len();
-        let time = self.window(index, 1, First::Call(Some(other)))?;
+        let time = self.window(index, 1, First::Call(Some(self.other(index))))?;
         // Before they are compared, which would bring them into the caches.
         let own = std::process::id().cast_signed();
         let begin = platform::processor_time(own);
@@ -163,8 +167,18 @@ impl Windows {
             self.loaded.memory.read(tensor.at, &mut vec![0; tensor.bytes]);
         }
         let copy = platform::processor_time(own).saturating_sub(begin);
-        self.check_all(index, 1)?;
-        Ok(SingleCall { time, copy })
+        Ok(SingleCall { time, copy, set: index })
+    }
+
+    /// Compares what the last single call has left; with other data, if that tells what is expected of its inputs.
+    ///
+    /// # Errors
+    /// As for [`first_calls`](Self::first_calls).
+    pub(super) fn check_single_call(&mut self, call: &SingleCall, data: Option<Arc<JobData>>) -> Result<()> {
+        if let Some(data) = data {
+            self.loaded.sets[call.set].data = data;
+        }
+        self.check_all(call.set, 1)
     }
 
     /// How long an empty window takes.
@@ -279,7 +293,6 @@ impl CallWindows for Windows {
     fn calls(&mut self, number: u64) -> Result<f64> {
         let (index, chance) = (self.next_set(), self.secret.hash_one(("check", self.history.windows)));
         let time = self.batch(index, number)?;
-        self.history.timed += time;
         if self.history.wrong.is_none()
             && (chance.is_multiple_of(CHECKED) || !self.has_right_blocks(index, number)?)
         {
