@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::describe;
 use crate::device_lock::{DeviceLock, lock_key};
+use crate::heartbeat::Heartbeat;
 use crate::peak::PeakStore;
 use crate::spec::Spec;
 use crate::traces::TraceFolders;
@@ -27,6 +28,8 @@ pub struct DeviceUnderTest {
     pub share: bool,
     /// For runners of native code; `None` if that runs in this process.
     pub(crate) runner: Option<RunnerSetup>,
+    /// Told that an evaluation goes on, if somebody limits how long it may take.
+    pub(crate) heartbeat: Option<Arc<Heartbeat>>,
     /// Where it leaves traces.
     pub(crate) traces: TraceFolders,
     /// The peaks that its rows are compared with.
@@ -79,7 +82,16 @@ impl DeviceUnderTest {
                 let name = device.device_id().to_string();
                 let info = Some(device.info().clone());
                 let traces = TraceFolders::of(device.info(), options);
-                Self { name, info, opened, share: false, runner: None, traces, peaks: PeakStore::of_user() }
+                Self {
+                    name,
+                    info,
+                    opened,
+                    share: false,
+                    runner: None,
+                    heartbeat: None,
+                    traces,
+                    peaks: PeakStore::of_user(),
+                }
             }
             Err(error) => {
                 // A name that is wrong starts no other driver.
@@ -92,6 +104,7 @@ impl DeviceUnderTest {
                     opened,
                     share: false,
                     runner: None,
+                    heartbeat: None,
                     traces: TraceFolders::default(),
                     peaks: PeakStore::of_user(),
                 }
@@ -159,6 +172,7 @@ mod tests {
             opened,
             share,
             runner: None,
+            heartbeat: None,
             traces,
             peaks,
         }

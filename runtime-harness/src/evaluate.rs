@@ -9,6 +9,7 @@ use crate::board;
 use crate::counters::CountersAndEnergy;
 use crate::crash_context::CrashContext;
 use crate::device::{DeviceUnderTest, RunnerSetup};
+use crate::heartbeat::Heartbeat;
 use crate::job::{BoundKernel, Job, has_fresh_inputs};
 use crate::noise::{Evidence, Recorder, advice};
 use crate::physics::compared_with_peaks;
@@ -179,8 +180,10 @@ fn measure(
     let operation = job.running_on(name);
     enter(Phase::Run, &operation);
     let _context = CrashContext::enter(operation);
-    let timed = block_on(time(device, &bound, job, settings, None)).flatten();
-    let measured = timed.and_then(|timed| after_timing(device, &bound, job, settings, timed));
+    let heartbeat = under_test.heartbeat.as_deref();
+    beat(heartbeat);
+    let timed = block_on(time((device, heartbeat), &bound, job, settings, None)).flatten();
+    let measured = timed.and_then(|timed| after_timing((device, heartbeat), &bound, job, settings, timed));
     drop(lock);
     (measured, Some(bound))
 }
@@ -194,12 +197,13 @@ fn judge(
 ) -> Result<(Timed, Option<Outcome>)> {
     let name = &under_test.name;
     enter(Phase::Compile, &format!("while \"{}\" was loaded on {name}", job.spec.name));
-    let mut judge = Judge::new(job, device, setup)?;
+    let mut judge = Judge::new(job, (device, under_test.heartbeat.clone()), setup)?;
     let lock = under_test.lock(&mut |operation| enter(Phase::Wait, operation));
     let operation = job.running_on(name);
     enter(Phase::Run, &operation);
     let mut recorder = Recorder::new(device, false);
     let mut observer: Option<Observer<'_>> = Some(Box::new(|moment| recorder.observe(moment)));
+    beat(under_test.heartbeat.as_deref());
     let measured = block_on(judge.measure(settings, &mut observer)).flatten();
     let end = judge.end();
     drop((lock, observer, judge));
@@ -219,14 +223,15 @@ fn judge(
 /// # Errors
 /// Those of [`check_again`].
 pub(crate) fn after_timing(
-    device: &dyn CommonRuntime,
+    (device, heartbeat): (&dyn CommonRuntime, Option<&Heartbeat>),
     bound: &BoundKernel,
     job: &Job,
     settings: &Settings,
     mut timed: Timed,
 ) -> Measured {
     check_again(device, bound, job, &mut timed.1)?;
-    let counted = CountersAndEnergy::measure(device, bound, job, settings, &timed.1);
+    beat(heartbeat);
+    let counted = CountersAndEnergy::measure((device, heartbeat), bound, job, settings, &timed.1);
     Ok((timed, counted))
 }
 
@@ -294,7 +299,7 @@ pub(crate) fn load(
 
 /// Checks and times a loaded kernel; in turns with others if there is a `turn`.
 pub(crate) async fn time(
-    device: &dyn CommonRuntime,
+    (device, heartbeat): (&dyn CommonRuntime, Option<&Heartbeat>),
     bound: &BoundKernel,
     job: &Job,
     settings: &Settings,
@@ -307,13 +312,22 @@ pub(crate) async fn time(
     evaluation.cost = spec.cost;
     evaluation.turn = turn;
     let usage = ResourceUsage::of(&bound.kernel, &bound.config(spec)?, spec.local_bytes());
-    evaluation.observer = Some(Box::new(|moment| recorder.observe(moment)));
+    evaluation.observer = Some(Box::new(|moment| {
+        recorder.observe(moment);
+        beat(heartbeat);
+    }));
     let measured = device.evaluate(&mut evaluation).await;
     drop(evaluation);
     measured.map(|measurement| {
         let noise = recorder.noise(&measurement);
         (usage, measurement, noise)
     })
+}
+
+fn beat(heartbeat: Option<&Heartbeat>) {
+    if let Some(heartbeat) = heartbeat {
+        heartbeat.beat();
+    }
 }
 
 /// Runs a future on this thread.

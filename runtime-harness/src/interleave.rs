@@ -69,7 +69,7 @@ fn take_turns(
             let bound = bound.as_ref().map_err(Clone::clone)?;
             let device = devices[contender.device].opened.as_ref().map_err(Clone::clone)?;
             let name = &devices[contender.device].name;
-            let timed = time(&**device, bound, contender.job, &contender.settings, Some(turn));
+            let timed = time((&**device, None), bound, contender.job, &contender.settings, Some(turn));
             in_context(contender.job.running_on(name), timed).await
         })
     });
@@ -118,7 +118,7 @@ impl Contender<'_> {
         let device = &devices[self.device];
         let opened = device.opened.as_ref().map_err(Clone::clone)?;
         let _context = CrashContext::enter(self.job.running_on(&device.name));
-        after_timing(&**opened, bound, self.job, &self.settings, timed)
+        after_timing((&**opened, None), bound, self.job, &self.settings, timed)
     }
 
     /// Releases the kernel and makes its row.

@@ -38,6 +38,7 @@ mod device;
 pub mod device_lock;
 mod evaluate;
 mod evaluate_chain;
+mod heartbeat;
 mod interleave;
 pub mod job;
 pub mod noise;

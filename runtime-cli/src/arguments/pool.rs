@@ -22,7 +22,7 @@ const LAUNCH_TIMEOUT: Duration = Duration::from_secs(300);
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Isolation")]
 pub(crate) struct PoolArguments {
-    /// Time limit for running a kernel, beyond its timing budget [default: 60]
+    /// How long may pass without calls of a kernel returning [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     timeout: Option<Duration>,
     /// Time limit for preparing a kernel's data and loading its code [default: 300]

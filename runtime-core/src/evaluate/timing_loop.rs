@@ -143,7 +143,7 @@ async fn take_turn(target: &mut impl TimingTarget, timing: &Timing, turn: &mut T
     // Other kernels have replaced the contents of the caches.
     if has_switched && !timing.warmup.is_none() && timing.flush_cache == FlushCache::Never {
         target.setup();
-        target.window(1).await?;
+        window(target, 1).await?;
     }
     Ok(waited_ns)
 }
@@ -183,7 +183,7 @@ async fn warm_up(target: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u6
     let (mut calls, mut number) = (0, 1);
     while calls < max_calls {
         target.setup();
-        target.window(number).await?;
+        window(target, number).await?;
         calls += number;
         let now_ns = target.now_ns();
         let spent_ns = now_ns - begin_ns;
@@ -201,6 +201,12 @@ async fn warm_up(target: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u6
     Ok(())
 }
 
+async fn window(target: &mut impl TimingTarget, number: u64) -> Result<Window> {
+    let window = target.window(number).await?;
+    target.observe(Moment::Window);
+    Ok(window)
+}
+
 /// The number of calls that fit into `left_ns`, if `calls` calls took `spent_ns`.
 fn calls_that_fit(left_ns: u64, calls: u64, spent_ns: u64) -> u64 {
     let fit = u128::from(left_ns) * u128::from(calls) / u128::from(spent_ns.max(1));
@@ -213,7 +219,7 @@ async fn calibrate(target: &mut impl TimingTarget, timing: &Timing, deadline_ns:
     loop {
         target.setup();
         let begin_ns = target.now_ns();
-        let window = target.window(number).await?;
+        let window = window(target, number).await?;
         let now_ns = target.now_ns();
         let trial = Trial { number, elapsed_ns: window.elapsed_ns, wall_ns: (now_ns - begin_ns) as f64 };
         // The next trial may use the same share of the remaining budget as each sample.
@@ -232,12 +238,12 @@ async fn sample(target: &mut impl TimingTarget, number: u64, flush: FlushCache) 
         if flush == FlushCache::PerSample {
             target.flush_cache()?;
         }
-        return target.window(number).await;
+        return window(target, number).await;
     }
     let mut sum = Window::default();
     for _ in 0..number {
         target.flush_cache()?;
-        let window = target.window(1).await?;
+        let window = window(target, 1).await?;
         sum.elapsed_ns += window.elapsed_ns;
         sum.transfer_ns += window.transfer_ns;
     }

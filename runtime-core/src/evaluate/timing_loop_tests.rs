@@ -184,7 +184,7 @@ fn steps_are_in_order_and_no_cooldown_follows_the_last_sample() {
     let cooldown = Duration::from_millis(7);
     let mut mock = Mock::default();
     timed(&mut mock, &Timing { repeat: 2, cooldown, flush_cache: FlushCache::PerSample, ..plain() });
-    let sample = [Step::Setup, Step::Flush, Step::Window(2)];
+    let sample = [Step::Setup, Step::Flush, Step::Window(2), Step::Observe(Moment::Window)];
     let observed = |moment| [Step::Observe(moment)];
     let (before, after) = (observed(Moment::BeforeSamples), observed(Moment::AfterSamples));
     assert_eq!(mock.steps, [&before[..], &sample, &[Step::Pause(cooldown)], &sample, &after].concat());

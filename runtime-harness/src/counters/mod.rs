@@ -6,6 +6,7 @@ mod reading;
 use runtime_core::evaluate::Measurement;
 use runtime_core::{CommonRuntime, ErrorKind, LaunchConfig, Queue, Result};
 
+use crate::heartbeat::Heartbeat;
 use crate::job::{BoundKernel, Job};
 use crate::row::{CounterValue, Energy};
 use crate::settings::Settings;
@@ -21,13 +22,13 @@ pub(crate) struct CountersAndEnergy {
 impl CountersAndEnergy {
     /// Measures what `settings` ask for. A value that cannot be measured has a reason instead.
     pub(crate) fn measure(
-        device: &dyn CommonRuntime,
+        (device, heartbeat): (&dyn CommonRuntime, Option<&Heartbeat>),
         bound: &BoundKernel,
         job: &Job,
         settings: &Settings,
         timed: &Measurement,
     ) -> Self {
-        let calls = Calls { device, bound, job };
+        let calls = Calls { device, heartbeat, bound, job };
         let names = settings.counters.as_deref().unwrap_or_default();
         Self {
             counters: reading::read(&calls, names, &Repeats::of(timed, settings)),
@@ -39,6 +40,7 @@ impl CountersAndEnergy {
 /// Runs the kernel of a job.
 struct Calls<'a> {
     device: &'a dyn CommonRuntime,
+    heartbeat: Option<&'a Heartbeat>,
     bound: &'a BoundKernel,
     job: &'a Job,
 }
@@ -54,7 +56,11 @@ impl Calls<'_> {
         for _ in 0..number {
             queue.launch(&self.bound.kernel, *config, &args)?;
         }
-        queue.wait_idle()
+        queue.wait_idle()?;
+        if let Some(heartbeat) = self.heartbeat {
+            heartbeat.beat();
+        }
+        Ok(())
     }
 }
 

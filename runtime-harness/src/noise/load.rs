@@ -42,7 +42,7 @@ impl<'d> Load<'d> {
             (Moment::BeforeSamples, ..) => self.before = Some(now),
             (Moment::AfterSamples, Some(before), Some((_, sum))) => sum.add(&before, &now),
             (Moment::AfterSamples, Some(before), sum) => *sum = Some((before, now)),
-            (Moment::AfterSamples, None, _) => {}
+            (Moment::AfterSamples, None, _) | (Moment::Window, ..) => {}
         }
     }
 

@@ -29,6 +29,7 @@ impl<'d> Recorder<'d> {
     /// Takes a reading. The host is read closest to the samples.
     pub(crate) fn observe(&mut self, moment: Moment) {
         match moment {
+            Moment::Window => {}
             Moment::BeforeSamples => {
                 let reading = DeviceReading::now(self.device);
                 self.before = Some((Beginning::now(&self.system), reading));

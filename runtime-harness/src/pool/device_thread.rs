@@ -222,7 +222,9 @@ impl DeviceThread {
             if reply.is_final() {
                 return Ok(self.as_given(reply, task));
             }
-            self.note_progress(&reply, &mut deadline, &mut operation);
+            if !self.note_progress(&reply, &mut deadline, &mut operation) {
+                continue;
+            }
             // A receiver that is gone is noticed when the row is sent.
             let _ = self.replies.send(reply);
         }
@@ -253,11 +255,17 @@ impl DeviceThread {
         }
     }
 
-    fn note_progress(&mut self, reply: &Reply, deadline: &mut Deadline, operation: &mut Option<String>) {
+    /// Returns whether it is news to anybody else.
+    fn note_progress(
+        &mut self,
+        reply: &Reply,
+        deadline: &mut Deadline,
+        operation: &mut Option<String>,
+    ) -> bool {
         match reply {
             Reply::Phase { phase, operation: begun, .. } => {
-                deadline.enter(*phase);
-                *operation = Some(begun.clone());
+                let is_other = deadline.enter(*phase);
+                return operation.replace(begun.clone()).as_ref() != Some(begun) || is_other;
             }
             Reply::Device { device, device_info, .. } => {
                 self.device.clone_from(device);
@@ -265,6 +273,7 @@ impl DeviceThread {
             }
             _ => {}
         }
+        true
     }
 
     /// The worker, or a new one if there is none.

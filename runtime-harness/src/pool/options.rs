@@ -24,7 +24,8 @@ pub struct PoolOptions {
     /// How many workers share the candidates of a device, at least 1. With more than 1, `launch` must give each a device of
     /// its own.
     pub workers: usize,
-    /// How long a candidate may take to be checked and timed, beyond its timing budget.
+    /// How long may pass without calls of a candidate returning. A chain, and a candidate of a board, may take so long beyond its timing
+    /// budget.
     pub timeout: Duration,
     /// How long a candidate may take to be prepared and compiled.
     pub compile_timeout: Duration,

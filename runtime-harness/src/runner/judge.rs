@@ -11,6 +11,7 @@ use super::loaded::{self, Loaded, Trust, is_foreign};
 use super::process::WindowTime;
 use super::windows::Windows;
 use crate::device::RunnerSetup;
+use crate::heartbeat::Heartbeat;
 use crate::job::{Job, JobData, has_fresh_inputs};
 use crate::platform::ExitKind;
 use crate::row::Outcome;
@@ -106,11 +107,15 @@ impl<'j> Judge<'j> {
     ///
     /// # Errors
     /// Those of compiling, of starting a runner, and of loading.
-    pub(crate) fn new(job: &'j Job, device: &dyn CommonRuntime, setup: &'j RunnerSetup) -> Result<Self> {
+    pub(crate) fn new(
+        job: &'j Job,
+        (device, heartbeat): (&dyn CommonRuntime, Option<Arc<Heartbeat>>),
+        setup: &'j RunnerSetup,
+    ) -> Result<Self> {
         let data = Arc::new(job.data()?);
         let code = (job, &job.spec.kernel, job.spec.config);
         let loaded = Loaded::new(code, device, setup, vec![Arc::clone(&data), data], Trust::Candidate)?;
-        Ok(Self { job, setup, windows: Windows::new(loaded, job.tolerance()) })
+        Ok(Self { job, setup, windows: Windows::new(loaded, job.tolerance(), heartbeat) })
     }
 
     /// Checks the candidate, times it, and checks it again. The second result is why the times are not believed.

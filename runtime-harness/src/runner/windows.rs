@@ -9,6 +9,7 @@ use runtime_core::{Access, Error, ErrorKind, HostArray, Result};
 
 use super::loaded::{Canary, Loaded, SharedTensor};
 use super::process::{Calls, First, WindowTime};
+use crate::heartbeat::Heartbeat;
 use crate::job::JobData;
 use crate::{platform, random};
 
@@ -28,6 +29,8 @@ pub(super) struct Windows {
     tolerance: Tolerance,
     /// Whether a call may depend on what earlier ones have left, in a tensor that is read and written.
     keeps_state: bool,
+    /// Told after each window.
+    heartbeat: Option<Arc<Heartbeat>>,
     /// What canaries are made of, and windows and blocks chosen by. The candidate can read canaries, so each of them is a hash of its
     /// own.
     secret: RandomState,
@@ -55,11 +58,11 @@ pub(super) struct SingleCall {
 
 impl Windows {
     /// Windows of a candidate, after its inputs and the canaries are written.
-    pub(super) fn new(loaded: Loaded, tolerance: Tolerance) -> Self {
+    pub(super) fn new(loaded: Loaded, tolerance: Tolerance, heartbeat: Option<Arc<Heartbeat>>) -> Self {
         let mut tensors = loaded.sets.iter().flat_map(|set| &set.tensors);
         let keeps_state = tensors.any(|tensor| tensor.access == Access::ReadWrite);
         let (secret, history) = (RandomState::new(), History::default());
-        let windows = Self { loaded, tolerance, keeps_state, secret, history };
+        let windows = Self { loaded, tolerance, keeps_state, heartbeat, secret, history };
         (0..windows.loaded.sets.len()).for_each(|set| windows.loaded.write_inputs(set));
         for canary in &windows.loaded.canaries {
             windows.loaded.memory.write(canary.at, &windows.pattern(canary));
@@ -82,7 +85,11 @@ impl Windows {
         self.loaded.prepare_outputs(index);
         self.history.calls += number + u64::from(first != First::Nothing);
         self.history.windows += 1;
-        self.loaded.runner.window(Calls { set: Some(index), number, first })
+        let time = self.loaded.runner.window(Calls { set: Some(index), number, first })?;
+        if let Some(heartbeat) = &self.heartbeat {
+            heartbeat.beat();
+        }
+        Ok(time)
     }
 
     /// Makes the calls of a sample.

@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io::BufReader;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use runtime_core::backend::{SandboxPolicy, missing_sandbox_parts};
 use runtime_core::{Error, ErrorKind, Result, Runtime};
 
 use super::options::WorkerOptions;
 use super::protocol::{self, Hello, Reply, Request};
-use super::session::Session;
+use super::session::{Report, Session};
 use crate::crash_context;
 use crate::platform;
 
@@ -38,8 +39,9 @@ pub unsafe fn serve(runtime: impl FnOnce() -> Runtime, options: WorkerOptions) -
     }
     crash_context::install_signal_handlers();
     let runtime = runtime();
-    let mut connection = Connection { process: std::process::id(), input: BufReader::new(input), output };
-    connection.send(&Reply::Hello { hello: Hello::current() }).map_err(io_error)?;
+    let output = Arc::new(Output { process: std::process::id(), file: Mutex::new(output) });
+    let mut connection = Connection { input: BufReader::new(input), output };
+    connection.output.send(&Reply::Hello { hello: Hello::current() }).map_err(io_error)?;
     connection.answer_all(&mut Session::new(&runtime, options)).map_err(io_error)
 }
 
@@ -55,27 +57,33 @@ fn check_sandbox(policy: SandboxPolicy) -> Result<()> {
 }
 
 struct Connection {
-    process: u32,
     input: BufReader<File>,
-    output: File,
+    output: Arc<Output>,
 }
 
-impl Connection {
-    fn send(&mut self, reply: &Reply) -> std::io::Result<()> {
+struct Output {
+    process: u32,
+    file: Mutex<File>,
+}
+
+impl Output {
+    fn send(&self, reply: &Reply) -> std::io::Result<()> {
         if std::process::id() != self.process {
             // A kernel has forked and returned in both processes; only one is the worker.
             platform::exit_now();
         }
-        protocol::write_line(&mut self.output, reply)
+        protocol::write_line(&mut *self.file.lock().unwrap_or_else(PoisonError::into_inner), reply)
     }
+}
 
+impl Connection {
     fn answer_all(&mut self, session: &mut Session<'_>) -> std::io::Result<()> {
         while let Some(request) = Request::read(&mut self.input)? {
             let reply = match request {
                 Ok(request) => self.answer(&request, session),
                 Err(reply) => reply,
             };
-            self.send(&reply)?;
+            self.output.send(&reply)?;
             if matches!(reply, Reply::Row { last: true, .. }) {
                 break;
             }
@@ -85,9 +93,10 @@ impl Connection {
 
     fn answer(&mut self, request: &Request, session: &mut Session<'_>) -> Reply {
         let id = request.id;
+        let output = Arc::clone(&self.output);
         // A reader that is gone is noticed at the last line.
-        let mut report = |reply: Reply| drop(self.send(&reply));
-        match session.evaluate(id, &request.candidate, &mut report) {
+        let report: Report = Arc::new(move |reply: Reply| drop(output.send(&reply)));
+        match session.evaluate(id, &request.candidate, &report) {
             Ok((row, last)) => Reply::Row { id, row: Box::new(row), last },
             Err(error) => Reply::Error { id: Some(id), error: error.to_string() },
         }

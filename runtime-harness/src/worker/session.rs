@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use runtime_core::{DeviceKind, ErrorKind, Options, Result, Runtime};
@@ -15,6 +16,7 @@ use crate::counters;
 use crate::device::{DeviceUnderTest, RunnerSetup};
 use crate::evaluate::{Evaluated, evaluate_with};
 use crate::evaluate_chain::{ChainUnderTest, evaluate_chain};
+use crate::heartbeat::Heartbeat;
 use crate::job::{Job, ReferenceRunner};
 use crate::platform;
 use crate::row::{Phase, Row};
@@ -22,6 +24,9 @@ use crate::spec::{Overrides, Spec};
 
 /// How long to wait for processes that were killed. Their supervisor kills them again.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Where replies go.
+pub(super) type Report = Arc<dyn Fn(Reply) + Send + Sync>;
 
 /// The device and the job that were used last.
 pub(super) struct Session<'r> {
@@ -66,7 +71,7 @@ impl<'r> Session<'r> {
         &mut self,
         id: u64,
         candidate: &Candidate,
-        report: &mut dyn FnMut(Reply),
+        report: &Report,
     ) -> Result<(Row, bool)> {
         let before: BTreeSet<i32> = platform::children().into_iter().collect();
         let evaluated = match &candidate.chain {
@@ -83,18 +88,15 @@ impl<'r> Session<'r> {
         Ok((row, last))
     }
 
-    fn evaluate_kernel(
-        &mut self,
-        id: u64,
-        candidate: &Candidate,
-        report: &mut dyn FnMut(Reply),
-    ) -> Result<Evaluated> {
+    fn evaluate_kernel(&mut self, id: u64, candidate: &Candidate, report: &Report) -> Result<Evaluated> {
         let phase = phase_of(id);
         report(phase(Phase::Prepare, &format!("while {} was opened", candidate.device)));
         let spec = Spec::load(&candidate.spec, &candidate.overrides)?;
         let device = open(&mut self.device, self.runtime, candidate)?;
         device.share = self.options.share;
         device.runner.clone_from(&self.runner);
+        device.heartbeat =
+            Some(Arc::new(heartbeat(id, report, format!("while \"{}\" ran on {}", spec.name, device.name))));
         report(Reply::Device { id, device: device.name.clone(), device_info: device.describe() });
         report(phase(Phase::Prepare, &format!("while the data of \"{}\" was prepared", spec.name)));
         let settings = candidate.settings.or(&spec.settings);
@@ -118,7 +120,7 @@ impl<'r> Session<'r> {
         id: u64,
         candidate: &Candidate,
         request: &ChainRequest,
-        report: &mut dyn FnMut(Reply),
+        report: &Report,
     ) -> Result<Evaluated> {
         let phase = phase_of(id);
         report(phase(Phase::Prepare, &format!("while {} was opened", candidate.device)));
@@ -143,6 +145,12 @@ impl<'r> Session<'r> {
         let mut enter = |next, operation: &str| report(phase(next, operation));
         Ok(evaluate_chain(&test, device, &settings, &mut enter))
     }
+}
+
+/// Says that a candidate still runs.
+fn heartbeat(id: u64, report: &Report, operation: String) -> Heartbeat {
+    let report = Arc::clone(report);
+    Heartbeat::new(move || report(Reply::Phase { id, phase: Phase::Run, operation: operation.clone() }))
 }
 
 fn phase_of(id: u64) -> impl Fn(Phase, &str) -> Reply {
