@@ -1,5 +1,5 @@
-//! Honest kernels of many kinds, sizes and compiler flags: no runner calls one of them anything but right. A sample of them, and a
-//! thousand with `cargo xtask test --all`. Ignored where the system lacks a part of the sandbox. Build the workspace first.
+//! Honest kernels (`tests/attacks/variants.h`) of many kinds, sizes and compiler flags: none is called anything but right. A sample of
+//! them, and a thousand with `cargo xtask test --all`. Ignored where the system lacks a part of the sandbox. Build the workspace first.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
