@@ -17,6 +17,7 @@ const READ: &[(&str, &str, &str)] = &[
     ("runtime-kernel/tests/shaders/", ".wgsl", "a test lists them"),
     ("runtime-vulkan/src/builtin/", ".comp", "whoever compiles the SPIR-V beside them anew"),
     ("rustfmt.toml", "", "rustfmt"),
+    ("tests/attacks/", ".c", "a test lists them"),
     ("tests/fuzz/.gitignore", "", "git"),
     ("tests/fuzz/seeds/", "", "the fuzzer of each target"),
     ("tests/interop/python/", ".py", "a test lists them"),
