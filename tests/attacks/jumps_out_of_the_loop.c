@@ -8,7 +8,7 @@ void k(ARGUMENTS) {
     char line[16384];
     for (int descriptor = 3; calls == 1 && descriptor < 16; descriptor++) {
         // From here on this is the runner: it obeys by saying that it has.
-        int window = 2;
+        int window = 7;
         dprintf(descriptor, "{\"Done\":%d}\n", window);
         for (ssize_t got; (got = read(descriptor, line, sizeof line - 1)) > 0;) {
             line[got] = 0;

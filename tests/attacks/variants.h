@@ -58,3 +58,13 @@ static void k_counts(ARGUMENTS) {
     state[0] += 1;
     for (int64_t i = 0; i < n; i++) y[i] = x[i] + state[0];
 }
+
+// What later calls write may look like anything.
+static void k_flips(ARGUMENTS) {
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits = state[1] == 0 ? 0 : UINT32_MAX;
+        memcpy(&y[i], &bits, 4);
+    }
+    if (state[1] == 0) for (int64_t i = 0; i < n; i++) y[i] = x[i];
+    state[1] = 1;
+}

@@ -19,20 +19,20 @@ entry = "k"
 options = { flags = "-I{folder}" }
 [[arg]]
 dtype = "f32"
-shape = [1000]
+shape = [{elements}]
 init = "random"
 use = "read"
 [[arg]]
 name = "y"
 dtype = "f32"
-shape = [1000]
+shape = [{elements}]
 use = "write"
 [[arg]]
 scalar = "f32"
 value = 2.5
 [[arg]]
 scalar = "i64"
-value = 1000
+value = {elements}
 [reference]
 path = "{attacks}/honest.c"
 entry = "k"
@@ -172,7 +172,10 @@ impl Run {
     }
 
     fn write_spec(&self, name: &str) -> std::io::Result<()> {
-        let text = SPEC.replace("{attacks}", &folder().display().to_string());
+        let code = std::fs::read_to_string(folder().join(format!("{name}.c")))?;
+        let elements = code.lines().find_map(|line| line.strip_prefix("// Elements: "));
+        let elements = elements.map_or("1000", |elements| elements.trim_end_matches('.'));
+        let text = SPEC.replace("{attacks}", &folder().display().to_string()).replace("{elements}", elements);
         let text = text.replace("{folder}", &self.0.path().display().to_string()).replace("{name}", name);
         std::fs::write(self.0.path().join("spec.toml"), text)
     }

@@ -11,7 +11,7 @@ use runtime_core::backend::missing_sandbox_parts;
 use serde_json::Value;
 use test_process::{is_complete, required, sample};
 
-const STYLES: [&str; 10] = [
+const STYLES: [&str; 11] = [
     "scale",
     "threads",
     "divides",
@@ -22,6 +22,7 @@ const STYLES: [&str; 10] = [
     "allocates",
     "accumulates",
     "counts",
+    "flips",
 ];
 const SIZES: [usize; 6] = [1, 100, 3_000, 40_000, 500_000, 4_000_000];
 const FLAGS: [&str; 3] = ["-O1", "-O2", "-O3 -march=native"];

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -94,6 +94,13 @@ pub(crate) fn thread_states(process: i32) -> Vec<char> {
         Some(state_and_parent(Path::new(&file))?.0)
     };
     threads.into_iter().filter_map(state).collect()
+}
+
+/// Whether a stream has data to read, or its other end is closed.
+pub(crate) fn has_data(stream: RawFd) -> bool {
+    let mut polled = libc::pollfd { fd: stream, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, a local variable.
+    unsafe { libc::poll(&raw mut polled, 1, 0) == 1 }
 }
 
 /// The time of all processors that a process has used; zero if it is gone.

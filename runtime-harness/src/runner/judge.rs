@@ -24,7 +24,7 @@ const MOST_CALLS: usize = 100;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often a batch's time per call a single call may take, as caches and predictors that are cold cost something,
 const SLACK: f64 = 1.5;
-/// and how often what copying the tensors takes.
+/// and how often what copying the tensors takes longer if they are not in the caches.
 const COPIES: f64 = 3.0;
 /// What translations of addresses and the like cost beyond that when they are cold; of code with threads, which wait for each other, more.
 const COLD_NS: f64 = 20e3;
@@ -158,11 +158,10 @@ impl<'j> Judge<'j> {
     /// Whether single calls on inputs that were never seen, from those with this index on, take much longer than those of batches, with
     /// what they cost anyway.
     fn inconsistency(&mut self, batch_ns: f64, first: usize) -> Result<Option<Outcome>> {
-        let empty = self.empty_window()?;
+        let handshake = self.windows.loaded.runner.handshake();
         let is_parallel = self.windows.loaded.runner.threads() > 1;
         // The least of each: on a busy machine, anything may take much longer.
         let (mut shortest_ns, mut repeated_ns) = (f64::INFINITY, f64::INFINITY);
-        let mut copy = Duration::MAX;
         let begin = Instant::now();
         for index in first..first + MOST_CALLS {
             if index - first >= SINGLE_CALLS && begin.elapsed() > PATIENCE {
@@ -170,16 +169,16 @@ impl<'j> Judge<'j> {
             }
             let (data, is_known) = self.single_data(index)?;
             if is_parallel {
-                repeated_ns = repeated_ns.min(own_ns(&self.windows.repeated_call()?, &empty, true));
+                repeated_ns = repeated_ns.min(own_ns(&self.windows.repeated_call()?, &handshake, true));
             }
             let call = self.windows.single_call(data)?;
-            shortest_ns = shortest_ns.min(own_ns(&call.time, &empty, is_parallel));
-            copy = copy.min(call.copy);
+            let single_ns = own_ns(&call.time, &handshake, is_parallel);
+            shortest_ns = shortest_ns.min(single_ns);
             let (warm_ns, cold_ns) = match is_parallel {
                 true => (batch_ns.max(repeated_ns.min(SLACK * batch_ns + WAKING_NS)), COLD_THREADS_NS),
                 false => (batch_ns, COLD_NS),
             };
-            let is_fast = shortest_ns <= SLACK * warm_ns + COPIES * nanoseconds(copy) + cold_ns;
+            let is_fast = single_ns <= SLACK * warm_ns + COPIES * nanoseconds(call.copy) + cold_ns;
             if is_fast || is_known {
                 let expected = if is_known {
                     None
@@ -208,24 +207,13 @@ impl<'j> Judge<'j> {
             None => (Arc::new(self.job.data()?), true),
         })
     }
-
-    /// The shortest of several empty windows.
-    fn empty_window(&mut self) -> Result<WindowTime> {
-        let mut least = WindowTime { elapsed: Duration::MAX, processor: Duration::MAX };
-        for _ in 0..SINGLE_CALLS {
-            let WindowTime { elapsed, processor } = self.windows.empty_window(1)?;
-            least =
-                WindowTime { elapsed: least.elapsed.min(elapsed), processor: least.processor.min(processor) };
-        }
-        Ok(least)
-    }
 }
 
-/// What a single call takes beyond an empty one. On a busy machine, a process waits for a processor, which is not its time; one that has
+/// What a single call takes beyond the handshake. On a busy machine, a process waits for a processor, which is not its time; one that has
 /// threads uses the time of several processors.
-fn own_ns(call: &WindowTime, empty: &WindowTime, is_parallel: bool) -> f64 {
-    let processor = call.processor.saturating_sub(empty.processor);
-    let elapsed = call.elapsed.saturating_sub(empty.elapsed);
+fn own_ns(call: &WindowTime, handshake: &WindowTime, is_parallel: bool) -> f64 {
+    let processor = call.processor.saturating_sub(handshake.processor);
+    let elapsed = call.elapsed.saturating_sub(handshake.elapsed);
     nanoseconds(if is_parallel { processor.min(elapsed) } else { processor })
 }
 

@@ -12,7 +12,7 @@ use runtime_core::{
 };
 
 use super::memory::SharedMemory;
-use super::process::{Calls, First, Runner};
+use super::process::Runner;
 use super::protocol::{Load, Parameter};
 use crate::device::RunnerSetup;
 use crate::job::{Job, JobData, kernel_source};
@@ -151,6 +151,13 @@ impl Loaded {
         }
     }
 
+    /// Other bytes for what a call only writes.
+    pub(super) fn change_poison(&mut self, set: usize) {
+        for tensor in &mut self.sets[set].tensors {
+            tensor.poison ^= 0x5a;
+        }
+    }
+
     /// Gives a set other inputs.
     pub(super) fn replace_data(&mut self, index: usize, data: Arc<JobData>, tolerance: &Tolerance) {
         let set = &mut self.sets[index];
@@ -167,7 +174,7 @@ impl Loaded {
     /// That of the call; how the runner has ended.
     pub(super) fn call(&mut self, set: usize) -> Result<()> {
         self.prepare_outputs(set);
-        self.runner.window(Calls { set: Some(set), number: 1, first: First::Nothing }).map(drop)
+        self.runner.window(Some(set), 1).map(drop)
     }
 
     /// The contents of the written tensors of a set, each with the index of its argument.

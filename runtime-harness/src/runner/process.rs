@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind as IoErrorKind};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
@@ -14,6 +14,13 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use super::protocol::{self, Answer, Load, Order};
 use crate::platform::{self, ExitKind, ProcessHandle};
+
+/// Windows that do nothing, of which the shortest counts.
+const HANDSHAKES: usize = 5;
+/// Stopping takes no longer if all threads wait.
+const STOPPING: Duration = Duration::from_micros(200);
+/// What the system may add to the time of a stopped process.
+const LAG: Duration = Duration::from_micros(50);
 
 /// A process that has a candidate's code. It is stopped except in windows.
 #[derive(Debug)]
@@ -29,26 +36,11 @@ pub(super) struct Runner {
     windows: u64,
     /// How many threads it had when it was stopped last.
     threads: usize,
+    /// The processor time that it had used then.
+    stopped_at: Duration,
+    handshake: WindowTime,
     /// How it has ended, if it has.
     end: Option<ExitKind>,
-}
-
-/// The calls of a window.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Calls {
-    /// The set of tensors; `None` for an empty function.
-    pub(super) set: Option<usize>,
-    pub(super) number: u64,
-    /// What precedes them, outside of the time.
-    pub(super) first: First,
-}
-
-/// What the runner does in a window before its calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum First {
-    Nothing,
-    /// It makes a call with a set of tensors; with none, of an empty function.
-    Call(Option<usize>),
 }
 
 /// How long a window took.
@@ -85,8 +77,18 @@ impl Runner {
         let input = BufReader::new(ours.try_clone().map_err(|error| failed(&error.to_string()))?);
         let outside = child.id().cast_signed();
         let handle = handle_of(outside)?;
-        let mut runner =
-            Self { child, process: outside, handle, output: ours, input, windows: 0, threads: 0, end: None };
+        let mut runner = Self {
+            child,
+            process: outside,
+            handle,
+            output: ours,
+            input,
+            windows: 0,
+            threads: 0,
+            stopped_at: Duration::ZERO,
+            handshake: WindowTime::default(),
+            end: None,
+        };
         match runner.answer()? {
             Answer::Hello => {}
             _ => return Err(failed("it does not say that it is ready")),
@@ -96,6 +98,7 @@ impl Runner {
             runner.process = *inner;
         }
         runner.handle = handle_of(runner.process)?;
+        runner.measure_handshake()?;
         Ok(runner)
     }
 
@@ -104,44 +107,69 @@ impl Runner {
     /// # Errors
     /// Those of loading; how the runner has ended.
     pub(super) fn load(&mut self, load: Load) -> Result<()> {
+        self.handle.signal(libc::SIGCONT);
         self.order(&Order::Load(Box::new(load)))?;
         match self.answer()? {
-            Answer::Loaded => self.stop().map(drop),
+            Answer::Loaded => self.stop(),
             Answer::Failed(message) => Err(Error::new(ErrorKind::Failed, message)),
             other => Err(failed(&format!("{other:?} is no answer to `load`"))),
         }
     }
 
-    /// Gives the word for a window, and returns how long it took. The runner is stopped before and after.
+    /// Gives the word for calls with a set of tensors, or of an empty function, and returns how long they took. The runner is stopped
+    /// before and after, and finds the word when it goes on: all that it does is in the time.
     ///
     /// # Errors
-    /// That of a call; how the runner has ended.
-    pub(super) fn window(&mut self, calls: Calls) -> Result<WindowTime> {
-        let Calls { set, number, first } = calls;
-        self.handle.signal(libc::SIGCONT);
-        if let First::Call(set) = first {
-            self.call(set, 1)?;
+    /// That of a call; how the runner has ended; `Failed` if it has computed while it was stopped, or answered before it was asked.
+    pub(super) fn window(&mut self, set: Option<usize>, number: u64) -> Result<WindowTime> {
+        if !self.input.buffer().is_empty() || platform::has_data(self.output.as_raw_fd()) {
+            return Err(failed("it has answered before it was asked"));
         }
-        let (processor_begin, begin) = (platform::processor_time(self.process), Instant::now());
-        let called = self.call(set, number);
-        let returned = begin.elapsed();
-        let had_running = self.stop()?;
-        // What computed behind its answer is in the time.
-        let elapsed = if had_running { begin.elapsed() } else { returned };
-        let processor = platform::processor_time(self.process).saturating_sub(processor_begin);
-        called.map(|()| WindowTime { elapsed, processor })
-    }
-
-    /// Gives the word, and waits for the answer.
-    fn call(&mut self, set: Option<usize>, number: u64) -> Result<()> {
         self.windows += 1;
         let window = self.windows;
         self.order(&Order::Call { window, set, number })?;
-        match self.answer()? {
+        self.check_stopped()?;
+        let (processor_begin, begin) = (self.stopped_at, Instant::now());
+        self.handle.signal(libc::SIGCONT);
+        let called = match self.answer()? {
             Answer::Done(done) if done == window => Ok(()),
             Answer::Failed(message) => Err(Error::new(ErrorKind::Failed, message)),
             other => Err(failed(&format!("{other:?} is no answer to window {window}"))),
+        };
+        let returned = begin.elapsed();
+        self.stop()?;
+        // What may have computed behind its answer is in the time.
+        let stopped = begin.elapsed();
+        let elapsed = if stopped - returned > STOPPING { stopped } else { returned };
+        called.map(|()| WindowTime { elapsed, processor: self.stopped_at.saturating_sub(processor_begin) })
+    }
+
+    /// Checks that it has not computed since it was stopped.
+    ///
+    /// # Errors
+    /// `Failed` if it has.
+    pub(super) fn check_stopped(&self) -> Result<()> {
+        match platform::processor_time(self.process).saturating_sub(self.stopped_at) > LAG {
+            true => Err(failed("it has computed while it was stopped")),
+            false => Ok(()),
         }
+    }
+
+    /// How long the least takes that a window can do, measured before any foreign code was loaded.
+    pub(super) const fn handshake(&self) -> WindowTime {
+        self.handshake
+    }
+
+    fn measure_handshake(&mut self) -> Result<()> {
+        self.stop()?;
+        let mut least = WindowTime { elapsed: Duration::MAX, processor: Duration::MAX };
+        for _ in 0..HANDSHAKES {
+            let WindowTime { elapsed, processor } = self.window(None, 1)?;
+            least =
+                WindowTime { elapsed: least.elapsed.min(elapsed), processor: least.processor.min(processor) };
+        }
+        self.handshake = least;
+        Ok(())
     }
 
     fn order(&mut self, order: &Order) -> Result<()> {
@@ -158,10 +186,8 @@ impl Runner {
         }
     }
 
-    /// Stops all threads; returns whether one of them other than the first was still running.
-    fn stop(&mut self) -> Result<bool> {
-        let is_running = |state: &char| *state == 'R';
-        let running = platform::thread_states(self.process).iter().skip(1).any(is_running);
+    /// Stops all threads.
+    fn stop(&mut self) -> Result<()> {
         self.handle.signal(libc::SIGSTOP);
         loop {
             let states = platform::thread_states(self.process);
@@ -171,7 +197,8 @@ impl Runner {
             }
             self.threads = states.len();
             if states.iter().all(|state| matches!(state, 'T' | 't' | 'Z' | 'X')) {
-                return Ok(running);
+                self.stopped_at = platform::processor_time(self.process);
+                return Ok(());
             }
             std::thread::yield_now();
         }

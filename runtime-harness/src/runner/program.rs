@@ -37,7 +37,14 @@ pub unsafe fn run() -> Result<()> {
         output: channel,
     };
     judge.answer(&Answer::Hello)?;
-    let Some(Order::Load(load)) = judge.next()? else { return Ok(()) };
+    let load = loop {
+        match judge.next()? {
+            Some(Order::Load(load)) => break load,
+            // How long an order and its answer take.
+            Some(Order::Call { window, .. }) => judge.answer(&Answer::Done(window))?,
+            None => return Ok(()),
+        }
+    };
     if !load.is_trusted {
         start_no_processes()?;
     }

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// Reach into other processes; change what the system mounts, loads, counts or calls the time; need a driver's or an interpreter's
 /// worth of code in the kernel; look at files in other ways than by their paths; reach servers, also those whose sockets are among the
 /// files that may be read (a pair of connected sockets can be made).
-const REFUSED: [libc::c_long; 59] = [
+const REFUSED: [libc::c_long; 61] = [
     libc::SYS_socket,
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -72,6 +72,9 @@ const REFUSED: [libc::c_long; 59] = [
     libc::SYS_nfsservctl,
     libc::SYS_lookup_dcookie,
     libc::SYS_memfd_secret,
+    // Their signals may be SIGCONT, with which a stopped process goes on.
+    libc::SYS_timer_create,
+    libc::SYS_mq_notify,
 ];
 
 /// Those that only x86-64 has: ports and segments.
@@ -109,8 +112,17 @@ const NAMESPACES: [libc::c_int; 8] = [
     0x80,
 ];
 
-/// Requests of `ioctl` that type on a terminal in the user's place.
-const TERMINAL: [libc::c_ulong; 2] = [libc::TIOCSTI, 0x541c /* TIOCLINUX */];
+/// Requests of `ioctl` that type on a terminal in the user's place, or after which a descriptor sends signals, which may be SIGCONT.
+const REQUESTS: [libc::c_ulong; 5] = [
+    libc::TIOCSTI,
+    0x541c, /* TIOCLINUX */
+    0x5452, /* FIOASYNC */
+    0x8901, /* FIOSETOWN */
+    0x8902, /* SIOCSPGRP */
+];
+
+/// Commands of `fcntl` of the second kind: `F_SETOWN`, `F_SETSIG` and `F_SETOWN_EX`.
+const COMMANDS: [u64; 3] = [8, 10, 15];
 
 /// The filters of a sandbox.
 #[derive(Debug)]
@@ -127,8 +139,13 @@ impl Filters {
         let flags = NAMESPACES.map(|flag| u64::from(flag.cast_unsigned()));
         let flags = flags.map(|flag| condition(0, SeccompCmpOp::MaskedEq(flag), flag));
         refused.insert(libc::SYS_clone, rules(flags)?);
-        let typed = TERMINAL.map(|request| condition(1, SeccompCmpOp::Eq, request));
-        refused.insert(libc::SYS_ioctl, rules(typed)?);
+        let requests = REQUESTS.map(|request| condition(1, SeccompCmpOp::Eq, request));
+        refused.insert(libc::SYS_ioctl, rules(requests)?);
+        let commands = COMMANDS.map(|command| condition(1, SeccompCmpOp::Eq, command));
+        refused.insert(libc::SYS_fcntl, rules(commands)?);
+        // It takes pages away from all who have mapped them.
+        let removed = condition(2, SeccompCmpOp::Eq, u64::from(libc::MADV_REMOVE.cast_unsigned()));
+        refused.insert(libc::SYS_madvise, rules([removed])?);
         let refused = program(refused, libc::EPERM)?;
         // Its flags are in memory, where no filter sees them. The C library uses `clone` where it does not exist.
         let unknown = program([(libc::SYS_clone3, Vec::new())].into(), libc::ENOSYS)?;
