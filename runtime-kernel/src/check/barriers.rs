@@ -59,7 +59,7 @@ pub(crate) fn check_unreached(module: &Module, code: &str, path: &str) -> Result
 /// # Errors
 /// `Unsupported`, naming the lines of the operations and of the conditions that vary.
 pub(crate) fn check_emulated(program: &Program) -> Result<()> {
-    let found = divergent((&program.module, &program.info), Operations::OfGroups)?;
+    let found = divergent((&program.module, &program.info), Operations::Emulated)?;
     report(&found, (&program.source, &program.path), (ErrorKind::Unsupported, EMULATED))
 }
 
@@ -93,8 +93,8 @@ fn divergent((module, info): (&Module, &ModuleInfo), operations: Operations<'_>)
     }
     // A function may be correct only for the arguments of its actual calls.
     let purpose = match operations {
-        Operations::OfGroups => Purpose::SpeedWithoutUnrolling,
-        Operations::OfSubgroups(_) => Purpose::AsWritten,
+        Operations::OfGroups | Operations::OfSubgroups(_) => Purpose::AsWritten,
+        Operations::Emulated => Purpose::SpeedWithoutUnrolling,
     };
     let inlined = inline(module, info, purpose)?;
     let info = parse::validate_again(&inlined)?;
@@ -110,7 +110,7 @@ fn functions_pass_alone(
 ) -> bool {
     let concerned = module.functions.iter().zip(functions).filter(|(_, concerned)| **concerned);
     concerned.into_iter().all(|((handle, function), _)| {
-        let uniformity = Uniformity::of_function(module, info, handle, operations.scope());
+        let uniformity = Uniformity::of_function(module, info, handle, operations.rules());
         Walk::check_body(&uniformity, function, (operations, functions)).is_empty()
     }) && in_entries(module, info, (operations, functions)).is_empty()
 }
@@ -122,7 +122,7 @@ fn in_entries(
 ) -> Vec<Divergent> {
     let points = module.entry_points.iter().enumerate();
     let found = points.flat_map(|(index, point)| {
-        let uniformity = Uniformity::of_entry(module, info, index, operations.scope());
+        let uniformity = Uniformity::of_entry(module, info, index, operations.rules());
         Walk::check_body(&uniformity, &point.function, (operations, functions))
     });
     found.collect()
@@ -172,12 +172,13 @@ mod tests {
              @group(0) @binding(1) var<storage, read_write> b: array<u32>;
              struct Scalars {{ n: u32 }}
              var<immediate> scalars: Scalars;
-             var<workgroup> shared_one: u32;
+             var<workgroup> shared_one: u32; var<private> private_one: u32;
+             struct Mixed {{ @builtin(local_invocation_index) l: u32, @builtin(num_workgroups) g: vec3<u32> }}
              fn sync(x: u32) -> u32 {{ workgroupBarrier(); if (x == 3u) {{ return 4u; }} return x; }}
              fn late(x: u32) -> u32 {{ if (x == 3u) {{ return 4u; }} workgroupBarrier(); return x; }}
              fn sum(x: u32, y: u32) -> u32 {{ return x + y; }}
              @compute @workgroup_size(64)
-             fn main(@builtin(local_invocation_id) l: vec3<u32>, @builtin(workgroup_id) g: vec3<u32>) {{
+             fn main(@builtin(local_invocation_id) l: vec3<u32>, @builtin(workgroup_id) g: vec3<u32>, mixed: Mixed) {{
              b[l.x] = a[l.x] + scalars.n + shared_one;
 {body}
 }}"
@@ -192,13 +193,11 @@ mod tests {
         for body in [
             "workgroupBarrier();",
             "if (g.x > 3u) { workgroupBarrier(); }",
-            "if (l.y > 3u) { workgroupBarrier(); }",
             "for (var s = 32u; s > 0u; s >>= 1u) { if (l.x < s) { b[l.x] = s; } workgroupBarrier(); }",
             "for (var s = 0u; s < a[g.x]; s++) { storageBarrier(); }",
             "for (var s = 0u; s < workgroupUniformLoad(&shared_one); s++) { storageBarrier(); }",
             "var n = scalars.n; if (l.x == 0u) { b[0] = n; } if (n > 1u) { workgroupBarrier(); }",
             "if (g.x == 1u) { return; } workgroupBarrier();",
-            "for (var s = 0u; s < 4u; s++) { workgroupBarrier(); if (l.x == s) { continue; } b[0] = s; }",
             "b[0] = sync(l.x); workgroupBarrier();",
             "b[0] = late(g.x); workgroupBarrier();",
             "if (sum(g.x, 1u) == 3u) { workgroupBarrier(); }",
@@ -240,7 +239,7 @@ mod tests {
         let error = error.unwrap_err();
         let lines: Vec<_> = error.lines().collect();
         assert_eq!(lines.len(), 2, "{error}");
-        let starts = ["k.wgsl:13: a barrier", "k.wgsl:16: a barrier"];
+        let starts = ["k.wgsl:14: a barrier", "k.wgsl:17: a barrier"];
         assert!(lines.iter().zip(starts).all(|(line, start)| line.contains(start)), "{error}");
     }
 
@@ -259,14 +258,29 @@ mod tests {
             "if (l.x == 1u && g.x == 2u) {\nworkgroupBarrier(); }",
             "var m = 4u; switch g.x { case 1u: { if l.x == 1u { break; } m = 5u; } default: {} } if m == 5u {\nworkgroupBarrier(); }",
             "switch (l.x) { case 1u: {\nworkgroupBarrier(); } default: {} }",
+            "if (l.y > 3u) {\nworkgroupBarrier(); }",
+            "if (vec2(g.x, l.x).x > 3u) {\nworkgroupBarrier(); }",
+            "if (mixed.g.x > 3u) {\nworkgroupBarrier(); }",
+            "var v = g; v.y = l.x; if (v.x > 3u) {\nworkgroupBarrier(); }",
+            "private_one = 1u; if (private_one == 1u) {\nworkgroupBarrier(); }",
+            "var m = array<u32, 2>(); let p = &m[l.y]; if (*p == 1u) {\nworkgroupBarrier(); }",
             "if (sum(g.x, l.x) == 3u) {\nworkgroupBarrier(); }",
             "if (atomicOne() == 3u) {\nworkgroupBarrier(); }",
         ] {
             let body = body.replace("atomicOne()", "workgroupUniformLoad(&shared_one) + b[1]");
             let error = check(&body).expect_err(&body);
-            assert!(error.contains("k.wgsl:13: a barrier must be reached by all"), "{body}: {error}");
-            assert!(error.contains("the condition at k.wgsl:12 varies"), "{body}: {error}");
+            assert!(error.contains("k.wgsl:14: a barrier must be reached by all"), "{body}: {error}");
+            assert!(error.contains("the condition at k.wgsl:13 varies"), "{body}: {error}");
         }
+    }
+
+    #[test]
+    fn those_who_continue_are_apart_in_the_next_iteration() {
+        let error =
+            check("loop {\nstorageBarrier();\nif (l.x == 1u) { continue; } if (g.x == 1u) { break; } }");
+        let error = error.expect_err("continue");
+        assert!(error.contains("k.wgsl:14: a barrier"), "{error}");
+        assert!(error.contains("the condition at k.wgsl:15 varies"), "{error}");
     }
 
     #[test]
@@ -335,8 +349,8 @@ mod tests {
     #[test]
     fn barriers_in_functions_are_reported_at_their_own_line() {
         let error = check("b[0] = late(l.x);").expect_err("late");
-        assert!(error.contains("k.wgsl:7: a barrier"), "{error}");
+        assert!(error.contains("k.wgsl:8: a barrier"), "{error}");
         let error = check("if (l.x == 1u) { b[0] = sync(1u); }").expect_err("sync");
-        assert!(error.contains("k.wgsl:6: a barrier") && error.contains("condition at k.wgsl:12"), "{error}");
+        assert!(error.contains("k.wgsl:7: a barrier") && error.contains("condition at k.wgsl:13"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use naga::{Block, Expression, Function, GatherMode, Module, Span, Statement};
 
-use crate::analysis::uniformity::{Scope, Uniformity};
+use crate::analysis::uniformity::{Rules, Uniformity};
 use crate::ir::Value;
 use crate::ir::blocks::{self, Skip, is_barrier, is_collective, is_of_subgroup};
 use crate::parse::diagnostic_filters::Filters;
@@ -14,14 +14,17 @@ pub(super) enum Operations<'a> {
     OfGroups,
     /// Those of subgroups, except where the text turns the diagnostic off.
     OfSubgroups(&'a Filters),
+    /// Barriers that are there because a device has no subgroups, of which WGSL says nothing.
+    Emulated,
 }
 
 impl Operations<'_> {
-    /// The invocations that must reach them together.
-    pub(super) const fn scope(self) -> Scope {
+    /// The rules by which invocations reach them together.
+    pub(super) const fn rules(self) -> Rules {
         match self {
-            Self::OfGroups => Scope::WorkGroup,
-            Self::OfSubgroups(_) => Scope::Subgroup,
+            Self::OfGroups => Rules::WorkGroup,
+            Self::OfSubgroups(_) => Rules::Subgroup,
+            Self::Emulated => Rules::Sharp,
         }
     }
 
@@ -44,14 +47,14 @@ impl Operations<'_> {
 
     fn include(self, function: &Function, statement: &Statement) -> bool {
         match self {
-            Self::OfGroups => is_collective(function, statement),
+            Self::OfGroups | Self::Emulated => is_collective(function, statement),
             Self::OfSubgroups(_) => is_of_subgroup(statement),
         }
     }
 
     fn are_off_at(self, place: Span) -> bool {
         match self {
-            Self::OfGroups => false,
+            Self::OfGroups | Self::Emulated => false,
             Self::OfSubgroups(filters) => filters.are_off_at(place),
         }
     }
@@ -268,9 +271,9 @@ impl<'a> Walk<'a> {
         self.frames.push(Frame { is_loop: true, ..Frame::default() });
         for _ in 0..=u8::from(may_repeat) {
             self.block(body, divergence);
-            // By WGSL, those who skip the rest of an iteration are apart until the loop ends. For barriers it is enough that
-            // all reach them equally often.
-            if self.operations.scope() == Scope::WorkGroup {
+            // By WGSL, those who skip the rest of an iteration are apart until the loop ends. For a device it is enough that all
+            // reach a barrier equally often.
+            if self.operations.rules() == Rules::Sharp {
                 self.frames[depth].skipped = None;
             }
             self.block(continuing, divergence);

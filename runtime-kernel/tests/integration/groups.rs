@@ -89,7 +89,7 @@ const CASES: [Case; 23] = [
     ),
     case(
         "some_skip_the_rest",
-        "for (var j = 0u; j < s.k; j++) { workgroupBarrier(); if l.x == j { continue; } b[g.x] += 10u; }",
+        "for (var j = 0u; j < s.k; j++) { workgroupBarrier(); for (var o = 0u; o < 1u; o++) { if l.x == j { continue; } b[g.x] += 10u; } }",
         |i| i + 10 * (K - u32::from(i % 64 < K)),
     ),
     case(

@@ -185,6 +185,52 @@ fn perhaps(yes: bool) {
     r[i] = n;
 }
 
+//# divergent_axis: invocation ids vary by WGSL, also along an axis where the group has one invocation
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8, 1, 1) fn divergent_axis(@builtin(local_invocation_id) l: vec3u) {
+    if (l.y == 0u) {
+        workgroupBarrier(); //!
+    }
+    r[l.x] = l.x;
+}
+
+//# divergent_element: a barrier under a part of an array that a component of an invocation id selects
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+struct Pair { x: array<u32, 2> }
+@compute @workgroup_size(8, 1, 1) fn divergent_element(@builtin(local_invocation_id) l: vec3u) {
+    var pair: Pair;
+    let p = &pair.x;
+    let q = &(*p)[l.y];
+    if (*q == 0u) {
+        workgroupBarrier(); //!
+    }
+    r[l.x] = l.x;
+}
+
+//# divergent_component: by WGSL, a vector varies as a whole
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn divergent_component(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) g: vec3u) {
+    let both = vec2u(i, g.x);
+    if (both.y == 0u) {
+        workgroupBarrier(); //!
+    }
+    r[i] = i;
+}
+
+//# divergent_iteration: a barrier at the start of an iteration, of which a divergent `continue` skips the rest
+//= says barrier
+@group(0) @binding(0) var<storage, read_write> r: array<u32>;
+@compute @workgroup_size(8) fn divergent_iteration(@builtin(local_invocation_index) i: u32) {
+    for (var k = 0u; k < 4u; k++) {
+        workgroupBarrier(); //!
+        if (k == i) { continue; }
+        r[i] = k;
+    }
+}
+
 //# divergent_load: workgroupUniformLoad is a barrier
 //= says barrier
 var<workgroup> n: u32;

@@ -2,7 +2,7 @@
 
 use naga::{Block, CollectiveOperation, Expression, GatherMode, Statement};
 
-use super::{Analysis, Scope, Shape};
+use super::{Analysis, Rules, Shape};
 use crate::ir::operands::operands;
 use crate::ir::variables::{Root, assigned_by, is_read_only, root};
 use crate::ir::{Local, Value, blocks};
@@ -185,9 +185,9 @@ impl Walk<'_, '_> {
             } => Some(argument),
             _ => return Shape::Varying,
         };
-        match self.analysis.scope {
-            Scope::WorkGroup => Shape::Varying,
-            Scope::Subgroup => argument.map_or(Shape::Uniform, |argument| self.analysis.shape(argument)),
+        match self.analysis.rules {
+            Rules::Sharp | Rules::WorkGroup => Shape::Varying,
+            Rules::Subgroup => argument.map_or(Shape::Uniform, |argument| self.analysis.shape(argument)),
         }
     }
 
@@ -360,7 +360,7 @@ impl Walk<'_, '_> {
 
 /// A component of a vector, or a member of a struct of built-in values.
 fn part(analysis: &Analysis<'_>, base: Value, index: usize) -> Shape {
-    if analysis.scope == Scope::Subgroup {
+    if analysis.rules != Rules::Sharp {
         return Shape::Varying;
     }
     match analysis.types[base].ty.inner_with(&analysis.module.types) {

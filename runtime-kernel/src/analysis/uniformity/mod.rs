@@ -1,5 +1,5 @@
 //! Uniformity analysis: which values are equal in all invocations of a work-group, and which grow by a constant from
-//! one invocation to the next. Or as WGSL has it at the scope of subgroups (§uniformity): which are equal in a subgroup.
+//! one invocation to the next. Or as WGSL has it (§uniformity): which are equal in a work-group, or in a subgroup.
 //!
 //! An abstract interpretation of an entry point or function: it walks the body in order with the shape of every
 //! local variable, and repeats loops up to a fixed point. A shape describes only the invocations that *compute* the
@@ -19,12 +19,15 @@ use crate::analysis::proof::constant::literal;
 use crate::ir::variables::is_read_only;
 use crate::ir::{Value, blocks};
 
-/// The invocations whose values are compared.
+/// The invocations whose values are compared, and what counts as equal. By the rules of WGSL, composites are uniform as a whole
+/// or not at all, and built-in values vary whatever the size of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum Rules {
+    /// Those of a work-group, by all that can be shown: for generated code.
+    Sharp,
+    /// Those of a work-group, by the rules of WGSL and no others.
     WorkGroup,
-    /// By the rules of WGSL and no others: composites are uniform as a whole or not at all, and built-in values vary whatever
-    /// the size of the group.
+    /// Those of a subgroup, by the rules of WGSL and no others.
     Subgroup,
 }
 
@@ -35,15 +38,15 @@ pub(crate) struct Uniformity {
 }
 
 impl Uniformity {
-    /// Analyses the entry point with this index for work-groups. Private variables of the module count as varying.
+    /// Analyses the entry point with this index for the code that is made of it. Private variables of the module count as varying.
     pub(crate) fn of(module: &Module, info: &ModuleInfo, entry: usize) -> Self {
-        Self::of_entry(module, info, entry, Scope::WorkGroup)
+        Self::of_entry(module, info, entry, Rules::Sharp)
     }
 
     /// Analyses the entry point with this index.
-    pub(crate) fn of_entry(module: &Module, info: &ModuleInfo, entry: usize, scope: Scope) -> Self {
+    pub(crate) fn of_entry(module: &Module, info: &ModuleInfo, entry: usize, rules: Rules) -> Self {
         let point = &module.entry_points[entry];
-        Self::analyse(module, (&point.function, info.get_entry_point(entry)), point.workgroup_size, scope)
+        Self::analyse(module, (&point.function, info.get_entry_point(entry)), point.workgroup_size, rules)
     }
 
     /// Analyses a function independently of its callers: its arguments count as varying.
@@ -51,23 +54,23 @@ impl Uniformity {
         module: &Module,
         info: &ModuleInfo,
         function: Handle<Function>,
-        scope: Scope,
+        rules: Rules,
     ) -> Self {
         // Only built-in values depend on the group size, and a function has none.
-        Self::analyse(module, (&module.functions[function], &info[function]), [1; 3], scope)
+        Self::analyse(module, (&module.functions[function], &info[function]), [1; 3], rules)
     }
 
     fn analyse(
         module: &Module,
         (function, types): (&Function, &FunctionInfo),
         group_size: [u32; 3],
-        scope: Scope,
+        rules: Rules,
     ) -> Self {
         let shapes = vec![Shape::Uniform; function.expressions.len()];
         let pure_functions = pure_functions(module);
         let reached = vec![false; function.expressions.len()];
         let mut analysis =
-            Analysis { module, group_size, scope, function, types, pure_functions, shapes, reached };
+            Analysis { module, group_size, rules, function, types, pure_functions, shapes, reached };
         for (handle, expression) in function.expressions.iter() {
             if expression.needs_pre_emit() {
                 analysis.reached[handle.index()] = true;
@@ -143,7 +146,7 @@ fn is_pure(body: &naga::Block, known: &[bool]) -> bool {
 struct Analysis<'a> {
     module: &'a Module,
     group_size: [u32; 3],
-    scope: Scope,
+    rules: Rules,
     function: &'a Function,
     types: &'a FunctionInfo,
     pure_functions: Vec<bool>,
@@ -174,7 +177,7 @@ impl Analysis<'_> {
                 .get(part)
                 .and_then(|member| member.binding.as_ref())
                 .map_or(Shape::Varying, |b| self.built_in(b, None)),
-            (None, TypeInner::Struct { members, .. }, None) if self.scope == Scope::Subgroup => {
+            (None, TypeInner::Struct { members, .. }, None) if self.rules != Rules::Sharp => {
                 let built_ins = members.iter().map(|member| member.binding.as_ref());
                 built_ins
                     .map(|binding| binding.map_or(Shape::Varying, |binding| self.built_in(binding, None)))
@@ -203,10 +206,10 @@ impl Analysis<'_> {
                 ),
                 _,
             ) => Shape::Uniform,
-            (naga::Binding::BuiltIn(BuiltIn::SubgroupId), _) if self.scope == Scope::Subgroup => {
+            (naga::Binding::BuiltIn(BuiltIn::SubgroupId), _) if self.rules == Rules::Subgroup => {
                 Shape::Uniform
             }
-            _ if self.scope == Scope::Subgroup => Shape::Varying,
+            _ if self.rules != Rules::Sharp => Shape::Varying,
             (
                 naga::Binding::BuiltIn(BuiltIn::LocalInvocationId | BuiltIn::GlobalInvocationId),
                 Some(axis),

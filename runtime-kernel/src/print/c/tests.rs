@@ -440,6 +440,21 @@ fn an_unsupported_construct_is_an_error_with_its_line() {
     assert!(error.message().contains("subgroup"), "{error}");
 }
 
+/// The barriers of emulated subgroups are no text that a browser would have to accept.
+#[test]
+fn emulated_subgroups_need_only_what_the_device_needs() {
+    let code = "enable subgroups; diagnostic(off, subgroup_uniformity);
+        @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(64) fn go(@builtin(local_invocation_id) at: vec3u) {
+            for (var k = 0u; k < 4u; k++) {
+                if at.y == 0u { y[at.x] += subgroupAdd(k); }
+                if at.x == k { continue; }
+                y[at.x] += 1u;
+            }
+        }";
+    written(code, Dialect::Host, Checks::Bounded).unwrap();
+}
+
 #[test]
 fn labels_of_the_two_variants_differ() {
     let code = "struct Scalars { n: u32 } var<immediate> s: Scalars;

@@ -26,6 +26,8 @@ const REFUSALS: &[&str] = &[
     "a barrier must be reached by all invocations",
     "without parentheses",
     "is part of subgroups",
+    "a subgroup operation must be reached by all invocations",
+    "have one second argument for all invocations of a subgroup",
     "this loop never ends",
 ];
 
