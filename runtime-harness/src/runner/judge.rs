@@ -22,14 +22,15 @@ const SINGLE_CALLS: usize = 5;
 /// and at most so many, as long as they take no longer than this. Threads that wait for each other on a busy machine need some.
 const MOST_CALLS: usize = 100;
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often a batch's time per call a single call may take, as caches and predictors that are cold cost something,
+/// How often the time of a call that it is compared with a single call may take,
 const SLACK: f64 = 1.5;
-/// and how often what copying the tensors takes longer if they are not in the caches.
-const COPIES: f64 = 3.0;
-/// What translations of addresses and the like cost beyond that when they are cold; of code with threads, which wait for each other, more.
+/// and how much more; with threads, which wait for each other, more.
 const COLD_NS: f64 = 20e3;
 const COLD_THREADS_NS: f64 = 100e3;
-/// What waking threads and waiting for them costs at most: what it does, a single call on inputs that were seen before tells.
+/// What a call costs whose data is not in the caches and whose threads sleep, a single call on inputs that were seen before tells. It is
+/// believed up to so many times what copying the tensors takes longer if they are not in the caches,
+const COPIES: f64 = 3.0;
+/// and so much for threads.
 const WAKING_NS: f64 = 500e3;
 
 /// A candidate in a runner.
@@ -168,17 +169,14 @@ impl<'j> Judge<'j> {
                 break;
             }
             let (data, is_known) = self.single_data(index)?;
-            if is_parallel {
-                repeated_ns = repeated_ns.min(own_ns(&self.windows.repeated_call()?, &handshake, true));
-            }
+            repeated_ns = repeated_ns.min(own_ns(&self.windows.repeated_call()?, &handshake, is_parallel));
             let call = self.windows.single_call(data)?;
             let single_ns = own_ns(&call.time, &handshake, is_parallel);
             shortest_ns = shortest_ns.min(single_ns);
-            let (warm_ns, cold_ns) = match is_parallel {
-                true => (batch_ns.max(repeated_ns.min(SLACK * batch_ns + WAKING_NS)), COLD_THREADS_NS),
-                false => (batch_ns, COLD_NS),
-            };
-            let is_fast = single_ns <= SLACK * warm_ns + COPIES * nanoseconds(call.copy) + cold_ns;
+            let (waking_ns, cold_ns) =
+                if is_parallel { (WAKING_NS, COLD_THREADS_NS) } else { (0.0, COLD_NS) };
+            let most_ns = SLACK * batch_ns + COPIES * nanoseconds(call.copy) + waking_ns;
+            let is_fast = single_ns <= SLACK * batch_ns.max(repeated_ns.min(most_ns)) + cold_ns;
             if is_fast || is_known {
                 let expected = if is_known {
                     None

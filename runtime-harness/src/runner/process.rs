@@ -19,8 +19,10 @@ use crate::platform::{self, ExitKind, ProcessHandle};
 const HANDSHAKES: usize = 5;
 /// Stopping takes no longer if all threads wait.
 const STOPPING: Duration = Duration::from_micros(200);
-/// What the system may add to the time of a stopped process.
-const LAG: Duration = Duration::from_micros(50);
+/// How long a thread may need to leave its processor.
+const SETTLING: Duration = Duration::from_micros(20);
+/// What the system may still add to the time of a stopped process: a tick, where the machine itself is slow.
+const LAG: Duration = Duration::from_millis(5);
 
 /// A process that has a candidate's code. It is stopped except in windows.
 #[derive(Debug)]
@@ -137,9 +139,10 @@ impl Runner {
             other => Err(failed(&format!("{other:?} is no answer to window {window}"))),
         };
         let returned = begin.elapsed();
-        self.stop()?;
+        self.stop_threads()?;
         // What may have computed behind its answer is in the time.
         let stopped = begin.elapsed();
+        self.settle();
         let elapsed = if stopped - returned > STOPPING { stopped } else { returned };
         called.map(|()| WindowTime { elapsed, processor: self.stopped_at.saturating_sub(processor_begin) })
     }
@@ -186,8 +189,27 @@ impl Runner {
         }
     }
 
-    /// Stops all threads.
     fn stop(&mut self) -> Result<()> {
+        self.stop_threads()?;
+        self.settle();
+        Ok(())
+    }
+
+    /// Waits until the system has counted all the time that the stopped threads used: what one has used since the last tick is added when
+    /// it leaves its processor, a moment after it counts as stopped.
+    fn settle(&mut self) {
+        loop {
+            let used = platform::processor_time(self.process);
+            std::thread::sleep(SETTLING);
+            self.stopped_at = platform::processor_time(self.process);
+            if self.stopped_at == used {
+                return;
+            }
+        }
+    }
+
+    /// Stops all threads.
+    fn stop_threads(&mut self) -> Result<()> {
         self.handle.signal(libc::SIGSTOP);
         loop {
             let states = platform::thread_states(self.process);
@@ -197,7 +219,6 @@ impl Runner {
             }
             self.threads = states.len();
             if states.iter().all(|state| matches!(state, 'T' | 't' | 'Z' | 'X')) {
-                self.stopped_at = platform::processor_time(self.process);
                 return Ok(());
             }
             std::thread::yield_now();

@@ -102,11 +102,9 @@ impl Windows {
 
     /// Makes a single call on initial data and poisoned outputs, after one with another set: the code is warm then, the data is not. What
     /// the other call does is not timed, so the data is written after it.
-    fn cold_call(&mut self, index: usize, data: Option<Arc<JobData>>) -> Result<WindowTime> {
+    fn cold_call(&mut self, index: usize, data: Arc<JobData>) -> Result<WindowTime> {
         self.window((index + 1) % self.loaded.sets.len(), 1)?;
-        if let Some(data) = data {
-            self.loaded.replace_data(index, data, &self.tolerance);
-        }
+        self.loaded.replace_data(index, data, &self.tolerance);
         self.loaded.prepare_outputs(index);
         self.history.windows += 1;
         self.window(index, 1)
@@ -171,7 +169,9 @@ impl Windows {
     /// As for [`first_calls`](Self::first_calls).
     pub(super) fn repeated_call(&mut self) -> Result<WindowTime> {
         let index = self.next_set();
-        self.cold_call(index, None)
+        // Written again, as other inputs are: both calls find their data where the judge has left it.
+        let data = Arc::clone(&self.loaded.sets[index].data);
+        self.cold_call(index, data)
     }
 
     /// A single call on other inputs.
@@ -180,7 +180,7 @@ impl Windows {
     /// As for [`first_calls`](Self::first_calls).
     pub(super) fn single_call(&mut self, data: Arc<JobData>) -> Result<SingleCall> {
         let index = self.next_set();
-        let time = self.cold_call(index, Some(data))?;
+        let time = self.cold_call(index, data)?;
         // Before they are compared, which would bring them into the caches.
         let tensors = self.loaded.sets[index].tensors.iter();
         let mut memory = vec![1; tensors.map(|tensor| tensor.bytes).max().unwrap_or(0)];
