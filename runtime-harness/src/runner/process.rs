@@ -125,6 +125,8 @@ impl Runner {
     /// That of a call; how the runner has ended; `Failed` if it has computed while it was stopped, or answered before it was asked.
     pub(super) fn window(&mut self, set: Option<usize>, number: u64) -> Result<WindowTime> {
         if !self.input.buffer().is_empty() || platform::has_data(self.output.as_raw_fd()) {
+            // Nothing can be read of one that has ended.
+            self.answer()?;
             return Err(failed("it has answered before it was asked"));
         }
         self.windows += 1;
