@@ -13,13 +13,33 @@ use crate::row::{DeviceNoise, HostNoise};
 pub(crate) struct Load<'d> {
     system: System,
     device: &'d dyn CommonRuntime,
-    before: Option<Snapshot>,
-    /// The first reading, and the last one as if there had been nothing between the measurements.
-    sum: Option<(Snapshot, Snapshot)>,
+    samples: Samples,
     first: DeviceReading,
     /// The widest interval of a median, as a share of it.
     uncertainty: f64,
     has_throttled: bool,
+}
+
+/// Readings around the samples.
+#[derive(Default)]
+struct Samples {
+    before: Option<Snapshot>,
+    /// The first reading, and the last one as if there had been nothing between the measurements.
+    sum: Option<(Snapshot, Snapshot)>,
+}
+
+impl Samples {
+    fn observe(&mut self, moment: Moment, now: impl FnOnce() -> Snapshot) {
+        match moment {
+            Moment::Window => {}
+            Moment::BeforeSamples => self.before = Some(now()),
+            Moment::AfterSamples => match (self.before.take(), &mut self.sum) {
+                (Some(before), Some((_, sum))) => sum.add(&before, &now()),
+                (Some(before), sum) => *sum = Some((before, now())),
+                (None, _) => {}
+            },
+        }
+    }
 }
 
 impl<'d> Load<'d> {
@@ -27,8 +47,7 @@ impl<'d> Load<'d> {
         Self {
             system: System::of_machine(),
             device,
-            before: None,
-            sum: None,
+            samples: Samples::default(),
             first: DeviceReading::now(device),
             uncertainty: 0.0,
             has_throttled: false,
@@ -37,13 +56,7 @@ impl<'d> Load<'d> {
 
     /// Takes a reading.
     pub(crate) fn observe(&mut self, moment: Moment) {
-        let now = self.system.snapshot();
-        match (moment, self.before.take(), &mut self.sum) {
-            (Moment::BeforeSamples, ..) => self.before = Some(now),
-            (Moment::AfterSamples, Some(before), Some((_, sum))) => sum.add(&before, &now),
-            (Moment::AfterSamples, Some(before), sum) => *sum = Some((before, now)),
-            (Moment::AfterSamples, None, _) | (Moment::Window, ..) => {}
-        }
+        self.samples.observe(moment, || self.system.snapshot());
     }
 
     /// Takes what a measurement itself tells.
@@ -58,6 +71,7 @@ impl<'d> Load<'d> {
         let info = self.device.info();
         if info.kind == DeviceKind::Host || info.properties.text("type") == Some("cpu") {
             let host = self
+                .samples
                 .sum
                 .as_ref()
                 .map(|(begin, end)| HostNoise::between(&self.system, &Beginning::at(begin.clone()), end));
@@ -114,10 +128,13 @@ mod tests {
             cpus: [0, 2].map(|cpu| (cpu, CpuTimes { busy: ticks, ..CpuTimes::default() })).into(),
             own: Some(ProcessUsage { cpu_s, ..ProcessUsage::default() }),
         };
-        let (begin, mut sum) = (at(0, 0.0), at(2, 0.02));
-        for round in 1..10 {
-            sum.add(&at(100 * round, 7.0), &at(100 * round + 2, 7.02));
+        let mut samples = Samples::default();
+        for round in 0..10 {
+            samples.observe(Moment::BeforeSamples, || at(100 * round, 7.0));
+            samples.observe(Moment::Window, || panic!("nothing is read between windows of calls"));
+            samples.observe(Moment::AfterSamples, || at(100 * round + 2, 7.02));
         }
+        let (begin, sum) = samples.sum.unwrap();
         let host = HostNoise::between(&system, &Beginning::at(begin), &sum);
         let others = host.others_busy_cpus.unwrap();
         assert!((others - 1.0).abs() < 1e-9, "{host:?}");
