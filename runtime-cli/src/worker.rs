@@ -6,9 +6,9 @@ use clap::Args;
 use runtime_core::Result;
 use runtime_core::backend::{SANDBOX_VARIABLE, SandboxPolicy};
 use runtime_harness::runner;
-use runtime_harness::worker::{self, Trust, WorkerOptions};
+use runtime_harness::worker::{self, WorkerOptions};
 
-use crate::arguments::{ShareArguments, this_program};
+use crate::arguments::{ShareArguments, TrustArguments, this_program};
 use crate::registry;
 
 #[derive(Debug, Args)]
@@ -22,15 +22,8 @@ pub(crate) struct WorkerArguments {
     /// Limit for the memory of the process
     #[arg(long, value_name = "BYTES")]
     memory_limit: Option<u64>,
-    /// Run native code of the host in this process
-    #[arg(long)]
-    trust: bool,
-    /// What inputs are made of that a candidate has never seen
-    #[arg(long, value_name = "SEED")]
-    input_seed: Option<u64>,
-    /// Refuse kernels that cannot have such inputs
-    #[arg(long)]
-    fresh_inputs: bool,
+    #[command(flatten)]
+    trust: TrustArguments,
     /// Sandbox of kernels and their compilers
     #[arg(long, value_name = "POLICY", default_value_t = SandboxPolicy::Required)]
     sandbox: SandboxPolicy,
@@ -47,17 +40,11 @@ pub(crate) fn run(arguments: &WorkerArguments) -> Result<()> {
     }
     if arguments.inner {
         let share = arguments.share.is_shared();
-        let trust = match arguments.trust {
-            true => Trust::Full,
-            false => {
-                Trust::None { input_seed: arguments.input_seed, needs_fresh_inputs: arguments.fresh_inputs }
-            }
-        };
         let options = WorkerOptions {
             memory_limit_bytes: arguments.memory_limit,
             share,
             sandbox: arguments.sandbox,
-            trust,
+            trust: arguments.trust.trust(),
         };
         #[allow(unsafe_code, reason = "runs the code that specs name")]
         // SAFETY: the user of the command vouches for the code that a spec names (docs/spec.md).

@@ -9,7 +9,7 @@ use crate::board;
 use crate::counters::CountersAndEnergy;
 use crate::crash_context::CrashContext;
 use crate::device::{DeviceUnderTest, RunnerSetup};
-use crate::heartbeat::Heartbeat;
+use crate::heartbeat::{Heartbeat, beat};
 use crate::job::{BoundKernel, Job, has_fresh_inputs};
 use crate::noise::{Evidence, Recorder, advice};
 use crate::physics::compared_with_peaks;
@@ -322,12 +322,6 @@ pub(crate) async fn time(
         let noise = recorder.noise(&measurement);
         (usage, measurement, noise)
     })
-}
-
-fn beat(heartbeat: Option<&Heartbeat>) {
-    if let Some(heartbeat) = heartbeat {
-        heartbeat.beat();
-    }
 }
 
 /// Runs a future on this thread.

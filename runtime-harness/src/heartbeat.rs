@@ -13,13 +13,19 @@ pub(crate) struct Heartbeat {
     last: Mutex<Option<Instant>>,
 }
 
+/// Calls have returned; `None`: nobody waits.
+pub(crate) fn beat(heartbeat: Option<&Heartbeat>) {
+    if let Some(heartbeat) = heartbeat {
+        heartbeat.beat();
+    }
+}
+
 impl Heartbeat {
     pub(crate) fn new(say: impl Fn() + Send + Sync + 'static) -> Self {
         Self { say: Box::new(say), last: Mutex::new(None) }
     }
 
-    /// Calls have returned.
-    pub(crate) fn beat(&self) {
+    fn beat(&self) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|last| last.elapsed() >= DISTANCE) {
             (self.say)();

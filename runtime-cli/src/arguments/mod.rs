@@ -12,7 +12,7 @@ use runtime_core::{CommonRuntime, DType, Error, OptionValue, Options, Result, Ru
 use runtime_harness::Overrides;
 use runtime_harness::spec::Number;
 
-pub(crate) use pool::{PoolArguments, ShareArguments, this_program};
+pub(crate) use pool::{PoolArguments, ShareArguments, TrustArguments, this_program};
 pub(crate) use timing::SettingsArguments;
 
 /// Longer limits are as good as none.

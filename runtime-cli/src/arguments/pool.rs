@@ -1,5 +1,6 @@
 //! Options of commands that have worker processes.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use clap::Args;
 use runtime_core::backend::{MissingPart, SandboxPolicy, missing_sandbox_parts};
 use runtime_core::{Error, ErrorKind, Options, Result};
 use runtime_harness::pool::LaunchTemplate;
+use runtime_harness::worker::Trust;
 use runtime_harness::worker::protocol::Reply;
 use runtime_harness::{Pool, PoolOptions};
 
@@ -40,6 +42,19 @@ pub(crate) struct PoolArguments {
     /// Time limit for starting a worker [default: 60, with --launch 300]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     start_timeout: Option<Duration>,
+    #[command(flatten)]
+    trust: TrustArguments,
+    /// Sandbox of kernels and their compilers: `required`, `best-effort` (with what the system has) or `off` [default: required, in eval
+    /// and fuse best-effort; `RUNTIME_SANDBOX` can make it stricter]
+    #[arg(long, value_name = "POLICY")]
+    sandbox: Option<SandboxPolicy>,
+    #[command(flatten)]
+    pub(crate) share: ShareArguments,
+}
+
+/// Whether native code of the host is believed, and what it is judged by: of commands, and of the workers that they start.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct TrustArguments {
     /// The kernels are your own: run native code of the host in the worker that makes its row, instead of a runner
     #[arg(long)]
     trust: bool,
@@ -49,12 +64,34 @@ pub(crate) struct PoolArguments {
     /// Refuse kernels that cannot be called with inputs that they have never seen
     #[arg(long, conflicts_with = "trust")]
     fresh_inputs: bool,
-    /// Sandbox of kernels and their compilers: `required`, `best-effort` (with what the system has) or `off` [default: required, in eval
-    /// and fuse best-effort; `RUNTIME_SANDBOX` can make it stricter]
-    #[arg(long, value_name = "POLICY")]
-    sandbox: Option<SandboxPolicy>,
-    #[command(flatten)]
-    pub(crate) share: ShareArguments,
+}
+
+impl TrustArguments {
+    fn given(self) -> [(bool, &'static str); 3] {
+        [
+            (self.trust, "--trust"),
+            (self.input_seed.is_some(), "--input-seed"),
+            (self.fresh_inputs, "--fresh-inputs"),
+        ]
+    }
+
+    /// The same arguments for a worker.
+    fn words(self) -> impl Iterator<Item = OsString> {
+        let given = self.given().into_iter().filter(|(is_given, _)| *is_given);
+        given.flat_map(move |(_, option)| {
+            let value =
+                self.input_seed.filter(|_| option == "--input-seed").map(|seed| seed.to_string().into());
+            std::iter::once(option.into()).chain(value)
+        })
+    }
+
+    /// What they say.
+    pub(crate) const fn trust(self) -> Trust {
+        match self.trust {
+            true => Trust::Full,
+            false => Trust::None { input_seed: self.input_seed, needs_fresh_inputs: self.fresh_inputs },
+        }
+    }
 }
 
 /// Whether to wait for other processes.
@@ -82,11 +119,8 @@ impl PoolArguments {
             (self.launch.is_some(), "--launch"),
             (self.start_timeout.is_some(), "--start-timeout"),
             (self.sandbox.is_some(), "--sandbox"),
-            (self.trust, "--trust"),
-            (self.input_seed.is_some(), "--input-seed"),
-            (self.fresh_inputs, "--fresh-inputs"),
         ];
-        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
+        given.into_iter().chain(self.trust.given()).find(|(is_given, _)| *is_given).map(|(_, option)| option)
     }
 
     /// Checks that the devices of workers on other machines are named.
@@ -159,15 +193,7 @@ impl PoolArguments {
         }
         options.timeout = self.timeout.unwrap_or(options.timeout);
         options.compile_timeout = self.compile_timeout.unwrap_or(options.compile_timeout);
-        if self.trust {
-            options.arguments.push("--trust".into());
-        }
-        if let Some(seed) = self.input_seed {
-            options.arguments.extend(["--input-seed".into(), seed.to_string().into()]);
-        }
-        if self.fresh_inputs {
-            options.arguments.push("--fresh-inputs".into());
-        }
+        options.arguments.extend(self.trust.words());
         if let Some(bytes) = self.memory_limit {
             options.arguments.extend(["--memory-limit".into(), bytes.to_string().into()]);
         }

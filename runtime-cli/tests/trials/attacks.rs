@@ -5,12 +5,11 @@
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use libtest_mimic::{Completion, Failed, Trial};
-use runtime_core::backend::missing_sandbox_parts;
 use serde_json::Value;
-use test_process::required;
+
+use crate::sandboxed;
 
 const SPEC: &str = r#"version = 1
 [kernel]
@@ -19,20 +18,20 @@ entry = "k"
 options = { flags = "-I{folder}" }
 [[arg]]
 dtype = "f32"
-shape = [{elements}]
+shape = [1000]
 init = "random"
 use = "read"
 [[arg]]
 name = "y"
 dtype = "f32"
-shape = [{elements}]
+shape = [1000]
 use = "write"
 [[arg]]
 scalar = "f32"
 value = 2.5
 [[arg]]
 scalar = "i64"
-value = {elements}
+value = 1000
 [reference]
 path = "{attacks}/honest.c"
 entry = "k"
@@ -61,14 +60,10 @@ struct Expectation {
 }
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let missing: Vec<String> = missing_sandbox_parts().iter().map(ToString::to_string).collect();
     let trial = |attack: Attack| {
-        let missing = missing.join("\n");
-        Trial::ignorable_test(format!("attacks::{}", attack.name), move || match missing.is_empty() {
-            _ if !attack.runs_here => Ok(Completion::ignored_with("it is for another processor")),
+        sandboxed::trial(format!("attacks::{}", attack.name), move || match attack.runs_here {
             true => attack.check().map(|()| Completion::Completed),
-            false if required("sandbox") => Err(Failed::from(missing)),
-            false => Ok(Completion::ignored_with(missing)),
+            false => Ok(Completion::ignored_with("it is for another processor")),
         })
     };
     attacks().into_iter().map(trial).collect()
@@ -172,32 +167,16 @@ impl Run {
     }
 
     fn write_spec(&self, name: &str) -> std::io::Result<()> {
-        let code = std::fs::read_to_string(folder().join(format!("{name}.c")))?;
-        let elements = code.lines().find_map(|line| line.strip_prefix("// Elements: "));
-        let elements = elements.map_or("1000", |elements| elements.trim_end_matches('.'));
-        let text = SPEC.replace("{attacks}", &folder().display().to_string()).replace("{elements}", elements);
+        let text = SPEC.replace("{attacks}", &folder().display().to_string());
         let text = text.replace("{folder}", &self.0.path().display().to_string()).replace("{name}", name);
         std::fs::write(self.0.path().join("spec.toml"), text)
     }
 
     #[allow(unsafe_code, reason = "closes descriptors in the child")]
     fn row(&self, options: &[&str]) -> Result<Value, Failed> {
-        let (spec, rows) = (self.0.path().join("spec.toml"), self.0.path().join("rows.json"));
-        let runtime = Path::new(env!("CARGO_BIN_EXE_runtime"));
-        let library = format!("{}runtime_host{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-        let mut command = Command::new(runtime);
-        command.arg("eval").arg(spec).args([
-            "--device",
-            "host:0",
-            "--isolate",
-            "--timeout",
-            "5",
-            "--budget-s",
-            "5",
-        ]);
-        command.args(options).arg("--json").arg(&rows).current_dir(self.0.path());
-        command.env("RUNTIME_BACKENDS", runtime.with_file_name(library)).env("RUNTIME_SHARE", "1");
-        command.env("RUNTIME_CACHE", "off").env("RUNTIME_ATTACK_SECRET", "1");
+        let mut command = sandboxed::command(self.0.path(), &["host"]);
+        command.args(["spec.toml", "--device", "host:0", "--timeout", "5", "--budget-s", "5"]).args(options);
+        command.env("RUNTIME_ATTACK_SECRET", "1");
         // Attacks that write to all descriptors must not reach those of whoever runs the tests.
         let close = || {
             // SAFETY: only changes descriptors.
@@ -206,15 +185,7 @@ impl Run {
         };
         // SAFETY: the function makes a system call only.
         unsafe { command.pre_exec(close) };
-        let output = command.output()?;
-        let said = || {
-            format!(
-                "{}\n{}",
-                String::from_utf8_lossy(&output.stdout),
-                String::from_utf8_lossy(&output.stderr)
-            )
-        };
-        let document: Value = serde_json::from_str(&std::fs::read_to_string(&rows).map_err(|_| said())?)?;
-        Ok(document["rows"][0].clone())
+        let (rows, said) = sandboxed::rows(&mut command, self.0.path())?;
+        rows.into_iter().next().ok_or_else(|| Failed::from(said))
     }
 }

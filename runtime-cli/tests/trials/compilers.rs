@@ -8,11 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use libtest_mimic::{Completion, Failed, Trial};
-use runtime_core::backend::missing_sandbox_parts;
-use serde_json::Value;
-use test_process::required;
 
-use crate::boards;
+use crate::{boards, sandboxed};
 
 /// What a kernel says, and whether it may. `{outside}` is the path of a file beside the spec's folder.
 struct Case {
@@ -61,17 +58,10 @@ const fn allowed(name: &'static str, code: &'static str, options: &'static str) 
 }
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let missing: Vec<String> = missing_sandbox_parts().iter().map(ToString::to_string).collect();
-    let sandbox = (!missing.is_empty()).then(|| ("sandbox", missing.join("\n")));
     let trial = |case: &'static Case| {
-        let missing = sandbox.clone();
-        Trial::ignorable_test(format!("compilers::{}", case.name), move || {
-            let board = || Some(("embedded", boards::missing(case.device.strip_prefix("embedded:")?)?));
-            match missing.or_else(board) {
-                None => check(case).map(|()| Completion::Completed),
-                Some((name, reason)) if required(name) => Err(Failed::from(reason)),
-                Some((_, reason)) => Ok(Completion::ignored_with(reason)),
-            }
+        let board = || Some(("embedded", boards::missing(case.device.strip_prefix("embedded:")?)?));
+        sandboxed::trial_with(format!("compilers::{}", case.name), board, || {
+            check(case).map(|()| Completion::Completed)
         })
     };
     CASES.iter().map(trial).collect()
@@ -119,28 +109,14 @@ fn write_spec(folder: &Path, case: &Case, outside: &Path) -> std::io::Result<Pat
 
 /// The status of the row, and the kind of a failure.
 fn status(spec: &Path, device: &str, policy: &str) -> Result<String, Failed> {
-    let rows = spec.with_extension("json");
-    let runtime = Path::new(env!("CARGO_BIN_EXE_runtime"));
-    let libraries = ["host", "embedded"].map(|name| {
-        let file = format!("{}runtime_{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-        runtime.with_file_name(file)
-    });
-    let mut command = Command::new(runtime);
-    command
-        .arg("eval")
-        .arg(spec)
-        .args(["--device", device, "--isolate", "--sandbox", policy, "--json"])
-        .arg(&rows);
-    command.env("RUNTIME_BACKENDS", std::env::join_paths(libraries)?).env("RUNTIME_SHARE", "1");
-    let output = command.env("RUNTIME_CACHE", "off").output()?;
-    let said = || {
-        format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-    };
-    let document: Value = serde_json::from_str(&std::fs::read_to_string(&rows).map_err(|_| said())?)?;
-    let row = &document["rows"][0];
+    let folder = spec.parent().unwrap();
+    let mut command = sandboxed::command(folder, &["host", "embedded"]);
+    command.arg(spec).args(["--device", device, "--sandbox", policy]);
+    let (rows, said) = sandboxed::rows(&mut command, folder)?;
+    let row = &rows[0];
     match row["outcome"]["kind"].as_str() {
         Some("ok") => Ok(row["status"].as_str().unwrap_or_default().to_owned()),
-        Some("launch_failed") | None => Err(format!("{row}\n{}", said()).into()),
+        Some("launch_failed") | None => Err(format!("{row}\n{said}").into()),
         Some(_) if row["error_kind"] == "CompileFailed" => Ok("failed: compile".to_owned()),
         Some(_) => Ok(format!("{row}")),
     }

@@ -5,6 +5,7 @@ mod boards;
 mod compilers;
 mod honest;
 mod launchers;
+mod sandboxed;
 
 use std::process::ExitCode;
 

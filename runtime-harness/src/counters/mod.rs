@@ -6,7 +6,7 @@ mod reading;
 use runtime_core::evaluate::Measurement;
 use runtime_core::{CommonRuntime, ErrorKind, LaunchConfig, Queue, Result};
 
-use crate::heartbeat::Heartbeat;
+use crate::heartbeat::{Heartbeat, beat};
 use crate::job::{BoundKernel, Job};
 use crate::row::{CounterValue, Energy};
 use crate::settings::Settings;
@@ -57,9 +57,7 @@ impl Calls<'_> {
             queue.launch(&self.bound.kernel, *config, &args)?;
         }
         queue.wait_idle()?;
-        if let Some(heartbeat) = self.heartbeat {
-            heartbeat.beat();
-        }
+        beat(self.heartbeat);
         Ok(())
     }
 }

@@ -81,7 +81,7 @@ impl FreshInputs {
     }
 }
 
-/// Whether a spec has inputs that can be others: random ones, of which is known what is expected if that is known of its own.
+/// Whether a candidate can be given inputs that it has never seen: an input is random, and what is expected does not come from files.
 pub(crate) fn has_fresh_inputs(spec: &Spec) -> bool {
     let is_fixed =
         spec.reference.as_ref().is_some_and(|reference| matches!(reference.expected, Expected::Files(_)));

@@ -66,6 +66,11 @@ impl Job {
     #[must_use]
     #[allow(unsafe_code, reason = "jobs run the code that their specs name")]
     pub unsafe fn new(spec: Spec) -> Self {
+        Self::prepared(spec)
+    }
+
+    /// A job with its inputs.
+    fn prepared(spec: Spec) -> Self {
         let mut job = Self::without_data(spec);
         job.prepare_data();
         job
@@ -133,7 +138,7 @@ impl Job {
             runner.filter(is_apart).and_then(|runner| Some((runner, self.fresh.reseeded(&self.spec, 0)?)));
         let Some((both, spec)) = both else { return self.find_expected_with(runtime, runner) };
         let fresh = std::thread::scope(|scope| {
-            let fresh = scope.spawn(|| Self::of_fresh(spec, runtime, both).data());
+            let fresh = scope.spawn(|| Self::prepared(spec).into_expected_data(runtime, both));
             self.find_expected_with(runtime, runner);
             fresh.join()
         });
@@ -151,15 +156,22 @@ impl Job {
         Ok(JobData { inputs: self.inputs.clone()?, expected: self.expected.clone()? })
     }
 
+    fn into_data(self) -> Result<JobData> {
+        Ok(JobData { inputs: self.inputs?, expected: self.expected? })
+    }
+
+    /// The data, after what is expected was found.
+    fn into_expected_data(mut self, runtime: &Runtime, runner: &dyn ReferenceRunner) -> Result<JobData> {
+        self.find_expected_with(runtime, Some(runner));
+        self.into_data()
+    }
+
     /// As [`fresh_data`](Self::fresh_data), without what is expected.
     ///
     /// # Errors
     /// Those of preparing the inputs.
     pub(crate) fn fresh_inputs(&self, index: usize) -> Result<Option<JobData>> {
-        let Some(spec) = self.fresh.reseeded(&self.spec, index) else { return Ok(None) };
-        let mut job = Self::without_data(spec);
-        job.prepare_data();
-        job.data().map(Some)
+        self.fresh.reseeded(&self.spec, index).map(|spec| Self::prepared(spec).into_data()).transpose()
     }
 
     /// Other values for the inputs that are random, and what is expected of them if that is known of the spec's own: others for each
@@ -179,26 +191,15 @@ impl Job {
             return Ok(Some(data));
         }
         let Some(spec) = self.fresh.reseeded(&self.spec, index) else { return Ok(None) };
-        let data = match &self.expected {
-            Ok(expected) if !expected.is_empty() => Self::of_fresh(spec, runtime, runner).data()?,
-            _ => match self.fresh_inputs(index)? {
-                Some(data) => data,
-                None => return Ok(None),
-            },
-        };
-        let data = Arc::new(data);
+        let job = Self::prepared(spec);
+        let data = Arc::new(match &self.expected {
+            Ok(expected) if !expected.is_empty() => job.into_expected_data(runtime, runner)?,
+            _ => job.into_data()?,
+        });
         if index == 0 {
             self.fresh.keep_first(&data);
         }
         Ok(Some(data))
-    }
-
-    /// A job with its data.
-    fn of_fresh(spec: Spec, runtime: &Runtime, runner: &dyn ReferenceRunner) -> Self {
-        let mut job = Self::without_data(spec);
-        job.prepare_data();
-        job.find_expected_with(runtime, Some(runner));
-        job
     }
 
     /// The tolerance for differences from the expected outputs.

@@ -7,7 +7,7 @@ use runtime_core::backend::SandboxPolicy;
 use runtime_core::evaluate::{Clock, ClockChoice, FlushCache, Measurement, Observer, Validation, time_calls};
 use runtime_core::{CommonRuntime, DeviceKind, Error, Result};
 
-use super::loaded::{self, Loaded, Trust, is_foreign};
+use super::loaded::{self, Loaded, Role, is_foreign};
 use super::process::WindowTime;
 use super::windows::Windows;
 use crate::device::RunnerSetup;
@@ -38,6 +38,8 @@ const WAKING_NS: f64 = 500e3;
 pub(crate) struct Judge<'j> {
     job: &'j Job,
     setup: &'j RunnerSetup,
+    /// That of the spec.
+    data: Arc<JobData>,
     windows: Windows,
 }
 
@@ -115,8 +117,9 @@ impl<'j> Judge<'j> {
     ) -> Result<Self> {
         let data = Arc::new(job.data()?);
         let code = (job, &job.spec.kernel, job.spec.config);
-        let loaded = Loaded::new(code, device, setup, vec![Arc::clone(&data), data], Trust::Candidate)?;
-        Ok(Self { job, setup, windows: Windows::new(loaded, job.tolerance(), heartbeat) })
+        let sets = vec![Arc::clone(&data); 2];
+        let loaded = Loaded::new(code, device, setup, sets, Role::Candidate)?;
+        Ok(Self { job, setup, data, windows: Windows::new(loaded, job.tolerance(), heartbeat) })
     }
 
     /// Checks the candidate, times it, and checks it again. The second result is why the times are not believed.
@@ -202,7 +205,7 @@ impl<'j> Judge<'j> {
         }
         Ok(match self.job.fresh_inputs(index)? {
             Some(fresh) => (Arc::new(fresh), false),
-            None => (Arc::new(self.job.data()?), true),
+            None => (Arc::clone(&self.data), true),
         })
     }
 }

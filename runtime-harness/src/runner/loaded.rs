@@ -48,7 +48,7 @@ pub(super) fn check_takes(spec: &Spec, code: &KernelSource) -> Result<()> {
 
 /// Whose code it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(super) enum Role {
     /// A candidate's, which runs in the sandbox.
     Candidate,
     /// The reference of a spec, whose author is trusted.
@@ -104,7 +104,7 @@ impl Loaded {
         device: &dyn CommonRuntime,
         setup: &RunnerSetup,
         data: Vec<Arc<JobData>>,
-        trust: Trust,
+        role: Role,
     ) -> Result<Self> {
         let folder = TemporaryFolder::new("runtime-runner-").map_err(|error| failed(&error))?;
         let (file, options) = shared_object(job, code, device, folder.path())?;
@@ -114,7 +114,7 @@ impl Loaded {
         let (memory, shared) = SharedMemory::create(layout.end).map_err(|error| failed(&error))?;
         let mut readable = readable(code, &file);
         readable.push(setup.backend.clone());
-        let is_trusted = trust == Trust::Reference;
+        let is_trusted = role == Role::Reference;
         let policy = if is_trusted { SandboxPolicy::Off } else { SandboxPolicy::of_process()? };
         let mut runner = Runner::start(policy, &readable, shared)?;
         runner.load(Load {

@@ -15,7 +15,7 @@ use runtime_core::{Error, ErrorKind, Result};
 use super::protocol::{self, Answer, Load, Order};
 use crate::platform::{self, ExitKind, ProcessHandle};
 
-/// Windows that do nothing, of which the shortest counts.
+/// How often the handshake is measured; the shortest time counts.
 const HANDSHAKES: usize = 5;
 /// Stopping takes no longer if all threads wait.
 const STOPPING: Duration = Duration::from_micros(200);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use runtime_core::{CommonRuntime, Geometry, HostArray, Result};
 
-use super::loaded::{Loaded, Trust, check_takes};
+use super::loaded::{Loaded, Role, check_takes};
 use crate::device::RunnerSetup;
 use crate::job::{Job, JobData, ReferenceRunner};
 use crate::platform;
@@ -24,8 +24,7 @@ impl ReferenceRunner for RunnerSetup {
     ) -> Result<Vec<(usize, HostArray)>> {
         let data = JobData { inputs: job.inputs.clone()?, expected: Vec::new() };
         let launch = Geometry::single().into();
-        let mut loaded =
-            Loaded::new((job, code, launch), host, self, vec![Arc::new(data)], Trust::Reference)?;
+        let mut loaded = Loaded::new((job, code, launch), host, self, vec![Arc::new(data)], Role::Reference)?;
         loaded.write_inputs(0);
         let called = loaded.call(0);
         if let Some(kind) = loaded.runner.end() {

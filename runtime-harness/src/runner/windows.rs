@@ -9,7 +9,7 @@ use runtime_core::{Access, Error, ErrorKind, HostArray, Result};
 
 use super::loaded::{Canary, Loaded, SharedTensor};
 use super::process::WindowTime;
-use crate::heartbeat::Heartbeat;
+use crate::heartbeat::{self, Heartbeat};
 use crate::job::JobData;
 use crate::{platform, random};
 
@@ -84,9 +84,7 @@ impl Windows {
     fn window(&mut self, index: usize, number: u64) -> Result<WindowTime> {
         self.history.calls += number;
         let time = self.loaded.runner.window(Some(index), number)?;
-        if let Some(heartbeat) = &self.heartbeat {
-            heartbeat.beat();
-        }
+        heartbeat::beat(self.heartbeat.as_deref());
         Ok(time)
     }
 
@@ -210,14 +208,6 @@ impl Windows {
         self.check_all(call.set, 1)
     }
 
-    /// How long an empty window takes.
-    ///
-    /// # Errors
-    /// How the runner has ended.
-    pub(super) fn empty_window(&mut self, number: u64) -> Result<WindowTime> {
-        self.loaded.runner.window(None, number)
-    }
-
     /// Compares what a window of a set left, and checks that nothing else has changed. Tensors that the kernel reads and writes hold
     /// what is expected after a single call only.
     fn check(&self, index: usize, number: u64) -> Result<Validation> {
@@ -337,7 +327,7 @@ impl CallWindows for Windows {
     }
 
     fn empty_calls(&mut self, number: u64) -> Result<f64> {
-        self.empty_window(number).map(|time| time.elapsed.as_nanos() as f64)
+        self.loaded.runner.window(None, number).map(|time| time.elapsed.as_nanos() as f64)
     }
 
     fn flush_cache(&mut self) -> Result<()> {

@@ -14,7 +14,7 @@ pub(super) enum Operations<'a> {
     OfGroups,
     /// Those of subgroups, except where the text turns the diagnostic off.
     OfSubgroups(&'a Filters),
-    /// Barriers that are there because a device has no subgroups, of which WGSL says nothing.
+    /// Barriers that emulate subgroup operations. WGSL has no rules for them.
     Emulated,
 }
 
