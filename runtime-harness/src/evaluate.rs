@@ -10,7 +10,7 @@ use crate::counters::CountersAndEnergy;
 use crate::crash_context::CrashContext;
 use crate::device::{DeviceUnderTest, RunnerSetup};
 use crate::heartbeat::{Heartbeat, beat};
-use crate::job::{BoundKernel, Job, has_fresh_inputs};
+use crate::job::{BoundKernel, Due, Job, Outputs, has_fresh_inputs};
 use crate::noise::{Evidence, Recorder, advice};
 use crate::physics::compared_with_peaks;
 use crate::platform;
@@ -18,6 +18,7 @@ use crate::release::{self, release};
 use crate::row::{Inputs, Noise, Outcome, Phase, ResourceUsage, Row, RunnerUse};
 use crate::runner::{self, Judge, Place};
 use crate::settings::Settings;
+use crate::spec::Spec;
 
 /// The result of an evaluation.
 #[derive(Debug)]
@@ -149,7 +150,23 @@ fn row(
         }
         Err(error) => Row::failed(&job.spec, settings, &device.name, &error, phase),
     };
-    row.with_arguments(&job.spec, device.info.as_ref()).on(device.describe())
+    let mut row = row.with_arguments(&job.spec, device.info.as_ref()).on(device.describe());
+    row.advice.extend(needs_initial_contents(&row, &job.spec));
+    row
+}
+
+/// What to do if a kernel is wrong because it finds what earlier calls have left.
+fn needs_initial_contents(row: &Row, spec: &Spec) -> Option<String> {
+    let is_later =
+        matches!(&row.validation, Some(Validation::Failed(mismatch)) if mismatch.after_calls.is_some());
+    let kept: Vec<&str> = spec.kept().map(|arg| arg.name.as_str()).collect();
+    (is_later && !kept.is_empty()).then(|| {
+        format!(
+            "its calls continue from what earlier ones have left in {}; if they need initial contents, say each_call = \"initial\" in \
+             the [[arg]]",
+            kept.join(", ")
+        )
+    })
 }
 
 /// Advice about a measured row.
@@ -236,7 +253,7 @@ pub(crate) fn after_timing(
 }
 
 /// Compares the outputs of one more call, on the initial data: a kernel that was right before it was timed may have been wrong ever
-/// since, and fast for that reason.
+/// since, and fast for that reason. If calls depend on each other, compares those of a call on its results, too.
 ///
 /// # Errors
 /// Those of writing the data, launching, and reading the outputs.
@@ -249,13 +266,22 @@ fn check_again(
     if !measurement.validation.is_passed() {
         return Ok(());
     }
-    bound.restore(job)?;
-    let mut evaluation = evaluation(bound, job, true)?;
-    if let Validation::Failed(mut mismatch) = device.validate(&mut evaluation)? {
-        mismatch.after_calls = Some(measurement.calls);
-        measurement.validation = Validation::Failed(mismatch);
+    let mut check = |due, tolerance, expected: &Outputs| -> Result<bool> {
+        bound.restore(job, due)?;
+        let mut evaluation = evaluation(bound, job, false)?;
+        (evaluation.validate, evaluation.tolerance) = (true, tolerance);
+        evaluation.reference.clone_from(expected);
+        if let Validation::Failed(mut mismatch) = device.validate(&mut evaluation)? {
+            mismatch.after_calls = Some(measurement.calls);
+            measurement.validation = Validation::Failed(mismatch);
+        }
+        measurement.calls += 1;
+        Ok(measurement.validation.is_passed())
+    };
+    let is_right = check(Due::First, job.tolerance(), job.expected.as_ref().map_err(Clone::clone)?)?;
+    if is_right && !job.expected_later.is_empty() {
+        check(Due::Later, job.later_tolerance(), &job.expected_later)?;
     }
-    measurement.calls += 1;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::fixture::{Finished, Folder, command, runtime};
+use super::fixture::{Finished, Folder, SCALE, command, runtime};
 
 /// Few and short samples.
 const FAST: [&str; 6] = ["--repeat", "2", "--number", "1", "--warmup", "1"];
@@ -253,7 +253,7 @@ fn outputs_fail_before_anything_runs() {
 #[test]
 fn a_kernel_without_a_reference_is_refused_unless_nothing_is_compared() {
     let folder = Folder::new();
-    let text = super::fixture::SCALE;
+    let text = SCALE;
     folder.write("bare.toml", &text[..text.find("[reference]").unwrap()]);
     let run = |more: &[&str]| {
         folder.runtime(&[&["fuse", "bare.toml", "--device", "host"], &FAST[..], more].concat())
@@ -262,4 +262,18 @@ fn a_kernel_without_a_reference_is_refused_unless_nothing_is_compared() {
     assert!(refused.code == 2 && refused.stderr.contains("scale has no [reference]"), "{refused:?}");
     let unchecked = run(&["--no-validate"]);
     assert!(unchecked.code == 0 && unchecked.stdout.contains("1 kernel, "), "{unchecked:?}");
+}
+
+#[test]
+fn chains_refuse_initial_contents_before_each_call() {
+    let folder = Folder::new();
+    folder.write(
+        "scale.toml",
+        &SCALE.replace("use = \"write\"", "use = \"readwrite\"\neach_call = \"initial\""),
+    );
+    let run = folder.runtime(&["fuse", "--device", "host", "scale.toml", "scale.toml"]);
+    assert!(
+        run.code != 0 && run.stderr.contains("scale: each_call = \"initial\" is not supported in a chain"),
+        "{run:?}"
+    );
 }

@@ -21,6 +21,17 @@ pub enum DataLocation {
     Shared,
 }
 
+/// What a tensor that a kernel both reads and writes holds before each call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EachCall {
+    /// What the call before has left, as with kernels that accumulate.
+    #[default]
+    Keep,
+    /// What it holds when the evaluation begins, as kernels need that count in zeroed memory. It is written outside of the timed part,
+    /// so each call is a window of its own, and a sample is the sum of such windows.
+    Initial,
+}
+
 /// An argument of an evaluation: a launch argument, and where its data are when timing starts.
 #[derive(Clone, Copy, Debug)]
 pub struct EvaluationArg<'a> {
@@ -29,19 +40,27 @@ pub struct EvaluationArg<'a> {
     pub arg: Arg<'a>,
     /// Where the data are; only tensors can be anywhere but on the device.
     pub on: DataLocation,
+    /// What it holds before each call; only tensors that are read and written have a choice.
+    pub each_call: EachCall,
 }
 
 impl<'a> EvaluationArg<'a> {
     /// A tensor that the kernel accesses by `access` and that is located at `on` when timing starts.
     #[must_use]
     pub const fn tensor(tensor: &'a Tensor, access: Access, on: DataLocation) -> Self {
-        Self { arg: Arg::tensor(tensor, access), on }
+        Self { arg: Arg::tensor(tensor, access), on, each_call: EachCall::Keep }
     }
 
     /// Declares that the kernel uses the strides of this tensor, like [`Arg::strided`].
     #[must_use]
     pub const fn strided(self) -> Self {
         Self { arg: self.arg.strided(), ..self }
+    }
+
+    /// What this tensor holds before each call.
+    #[must_use]
+    pub const fn each_call(self, each_call: EachCall) -> Self {
+        Self { each_call, ..self }
     }
 
     /// The tensor and its access, if the argument is one.
@@ -61,6 +80,14 @@ impl<'a> EvaluationArg<'a> {
         if self.host_tensor(info).is_some() && !matches!(clock, Clock::DeviceBatch | Clock::HostWall) {
             return Err(Error::invalid(format!(
                 "argument {index} is on the host, so each call includes a transfer, which clock {clock} cannot time; use device_batch or host_wall, or place it on the device"
+            )));
+        }
+        if self.each_call == EachCall::Initial
+            && !self.as_tensor().is_some_and(|(_, access)| access == Access::ReadWrite)
+        {
+            return Err(Error::invalid(format!(
+                "argument {index} is to hold its initial contents before each call, but is no tensor that is read and written: leave \
+                 each_call at Keep"
             )));
         }
         let space = match self.on {
@@ -102,6 +129,6 @@ impl<'a> EvaluationArg<'a> {
 impl<'a> From<Arg<'a>> for EvaluationArg<'a> {
     /// An argument on the device.
     fn from(arg: Arg<'a>) -> Self {
-        Self { arg, on: DataLocation::Device }
+        Self { arg, on: DataLocation::Device, each_call: EachCall::Keep }
     }
 }

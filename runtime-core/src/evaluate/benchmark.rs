@@ -8,7 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 
-use super::{ClockChoice, Cost, DataLocation, Evaluation, Measurement, Tolerance, Warmup, evaluate};
+use super::{ClockChoice, Cost, DataLocation, EachCall, Evaluation, EvaluationArg, Measurement, Tolerance};
+use super::{Warmup, evaluate};
 use crate::timeline::open_device::OpenDevice;
 use crate::{Element, Error, HostArray, Result};
 
@@ -67,12 +68,12 @@ impl<'a> Benchmark<'a> {
 
     /// Where the data of tensor argument `index` are when timing starts.
     pub fn location(self, index: usize, location: DataLocation) -> Self {
-        self.try_configure(|evaluation| {
-            let arg = evaluation.args.get_mut(index);
-            let arg = arg.ok_or_else(|| Error::invalid(format!("location: there is no argument {index}")))?;
-            arg.on = location;
-            Ok(())
-        })
+        self.configure_arg("location", index, |arg| arg.on = location)
+    }
+
+    /// What tensor argument `index`, which the kernel both reads and writes, holds before each call.
+    pub fn each_call(self, index: usize, each_call: EachCall) -> Self {
+        self.configure_arg("each_call", index, |arg| arg.each_call = each_call)
     }
 
     /// The floating-point operations of one call, which give the result in GFLOP/s.
@@ -90,6 +91,13 @@ impl<'a> Benchmark<'a> {
         self.try_configure(|evaluation| {
             change(evaluation);
             Ok(())
+        })
+    }
+
+    fn configure_arg(self, step: &str, index: usize, change: impl FnOnce(&mut EvaluationArg<'a>)) -> Self {
+        self.try_configure(|evaluation| {
+            let arg = evaluation.args.get_mut(index);
+            arg.map(change).ok_or_else(|| Error::invalid(format!("{step}: there is no argument {index}")))
         })
     }
 

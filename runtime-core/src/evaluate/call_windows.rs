@@ -16,6 +16,11 @@ pub trait CallWindows: Send {
     /// Those of the kernel.
     fn calls(&mut self, number: u64) -> Result<f64>;
 
+    /// Whether each call needs its initial contents: then it is a window of its own.
+    fn restores_each_call(&self) -> bool {
+        false
+    }
+
     /// The same with a function that does nothing.
     ///
     /// # Errors
@@ -75,6 +80,10 @@ impl TimingTarget for CallTarget<'_, '_, '_> {
     }
 
     fn setup(&mut self) {}
+
+    fn restores_each_call(&self) -> bool {
+        self.calls.restores_each_call()
+    }
 
     fn observe(&mut self, moment: Moment) {
         if let Some(observer) = self.observer {

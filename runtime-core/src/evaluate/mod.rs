@@ -27,7 +27,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use crate::timeline::event::times::{EventClock, EventTimes};
-pub use arg_location::{DataLocation, EvaluationArg};
+pub use arg_location::{DataLocation, EachCall, EvaluationArg};
 pub use benchmark::Benchmark;
 pub use call_windows::{CallWindows, time_calls};
 pub use clock::{Clock, ClockChoice};
@@ -53,7 +53,7 @@ use crate::{DeviceInfo, Error, HostArray, Kernel, LaunchConfig, Queue, QueueOpti
 /// [`bench`](crate::CommonRuntime#method.bench) builds one step by step, which is enough for most programs.
 /// Otherwise create one with [`Evaluation::new`], adjust its fields, and pass it to `CommonRuntime::evaluate`.
 /// Tensors that the kernel writes are overwritten; tensors that it both reads and writes keep changing while
-/// it is timed.
+/// it is timed, unless [`EachCall::Initial`] says otherwise.
 ///
 /// ```
 /// # use runtime_core::{ModuleSource, Runtime};

@@ -7,7 +7,7 @@ use super::flush::Flusher;
 use super::graph_batches::{Call, GraphCache};
 use super::measurement::Made;
 use super::timing_target::{TimingTarget, Window};
-use super::{Clock, EvaluationArg, Moment, Observer, Timing};
+use super::{Clock, EachCall, EvaluationArg, Moment, Observer, Timing};
 use crate::model::throttle_reasons::ThrottleReasons;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
@@ -63,6 +63,8 @@ pub(crate) struct QueueTarget<'s, 'a> {
     inline: bool,
     has_empty: bool,
     host_tensors: Vec<HostTensor<'s>>,
+    /// The initial contents of the tensors that hold them before each call.
+    restored: Vec<(&'s Tensor, HostArray)>,
     flusher: Flusher,
     /// Timestamps of individual kernels; a field, so that windows do not allocate.
     timestamps: Vec<(Event, Event)>,
@@ -97,6 +99,12 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         for (tensor, access) in args.iter().filter_map(|arg| arg.host_tensor(info)) {
             host_tensors.push(HostTensor { tensor, access, host: tensor.to_array()? });
         }
+        let mut restored = Vec::new();
+        for arg in args.iter().filter(|arg| arg.each_call == EachCall::Initial) {
+            if let Some((tensor, _)) = arg.as_tensor() {
+                restored.push((tensor, tensor.to_array()?));
+            }
+        }
         Ok(Self {
             device,
             queue,
@@ -109,6 +117,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
             // A graph cannot contain no-op kernels.
             has_empty: info.capabilities.has(abi::CAP_NOOP_KERNEL) && clock != Clock::DeviceGraph,
             host_tensors,
+            restored,
             flusher: Flusher::new(device, timing.flush_cache)?,
             timestamps: Vec::with_capacity(if clock == Clock::DeviceKernel { MAX_PAIRS } else { 0 }),
             graphs: GraphCache::default(),
@@ -338,6 +347,21 @@ impl TimingTarget for QueueTarget<'_, '_> {
         if let Some(setup) = self.setup {
             setup();
         }
+    }
+
+    fn restores_each_call(&self) -> bool {
+        !self.restored.is_empty()
+    }
+
+    fn restore(&mut self) -> Result<()> {
+        for (tensor, contents) in &self.restored {
+            match self.host_tensors.iter_mut().find(|arg| std::ptr::eq(arg.tensor, *tensor)) {
+                // The call uploads it.
+                Some(arg) => arg.host.bytes_mut().copy_from_slice(contents.bytes()),
+                None => tensor.write_array(contents)?,
+            }
+        }
+        Ok(())
     }
 
     fn observe(&mut self, moment: Moment) {

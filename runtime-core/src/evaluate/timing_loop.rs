@@ -117,8 +117,8 @@ async fn take_samples(
             }
         }
         is_first = false;
-        let window = sample(target, run.number, timing.flush_cache).await?;
-        run.push(window);
+        target.setup();
+        run.push(window(target, run.number, timing.flush_cache).await?);
         let is_enough = stop.is_enough(&run.samples_ns);
         let remaining = throttling.check(target, run.samples_ns.len(), is_enough || turn.is_some());
         if is_enough && remaining == run.samples_ns.len() {
@@ -143,7 +143,7 @@ async fn take_turn(target: &mut impl TimingTarget, timing: &Timing, turn: &mut T
     // Other kernels have replaced the contents of the caches.
     if has_switched && !timing.warmup.is_none() && timing.flush_cache == FlushCache::Never {
         target.setup();
-        window(target, 1).await?;
+        window(target, 1, FlushCache::Never).await?;
     }
     Ok(waited_ns)
 }
@@ -183,7 +183,7 @@ async fn warm_up(target: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u6
     let (mut calls, mut number) = (0, 1);
     while calls < max_calls {
         target.setup();
-        window(target, number).await?;
+        window(target, number, FlushCache::Never).await?;
         calls += number;
         let now_ns = target.now_ns();
         let spent_ns = now_ns - begin_ns;
@@ -201,10 +201,25 @@ async fn warm_up(target: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u6
     Ok(())
 }
 
-async fn window(target: &mut impl TimingTarget, number: u64) -> Result<Window> {
-    let window = target.window(number).await?;
-    target.observe(Moment::Window);
-    Ok(window)
+/// Makes calls: in one window, or each in a window of its own if something must happen before it, outside of the time.
+async fn window(target: &mut impl TimingTarget, number: u64, flush: FlushCache) -> Result<Window> {
+    let restores = target.restores_each_call();
+    let is_single = restores || flush == FlushCache::PerCall;
+    let (windows, calls) = if is_single { (number, 1) } else { (1, number) };
+    let mut sum = Window::default();
+    for index in 0..windows {
+        if restores {
+            target.restore()?;
+        }
+        if flush == FlushCache::PerCall || (flush == FlushCache::PerSample && index == 0) {
+            target.flush_cache()?;
+        }
+        let window = target.window(calls).await?;
+        target.observe(Moment::Window);
+        sum.elapsed_ns += window.elapsed_ns;
+        sum.transfer_ns += window.transfer_ns;
+    }
+    Ok(sum)
 }
 
 /// The number of calls that fit into `left_ns`, if `calls` calls took `spent_ns`.
@@ -219,7 +234,7 @@ async fn calibrate(target: &mut impl TimingTarget, timing: &Timing, deadline_ns:
     loop {
         target.setup();
         let begin_ns = target.now_ns();
-        let window = window(target, number).await?;
+        let window = window(target, number, FlushCache::Never).await?;
         let now_ns = target.now_ns();
         let trial = Trial { number, elapsed_ns: window.elapsed_ns, wall_ns: (now_ns - begin_ns) as f64 };
         // The next trial may use the same share of the remaining budget as each sample.
@@ -232,27 +247,9 @@ async fn calibrate(target: &mut impl TimingTarget, timing: &Timing, deadline_ns:
     }
 }
 
-async fn sample(target: &mut impl TimingTarget, number: u64, flush: FlushCache) -> Result<Window> {
-    target.setup();
-    if flush != FlushCache::PerCall {
-        if flush == FlushCache::PerSample {
-            target.flush_cache()?;
-        }
-        return window(target, number).await;
-    }
-    let mut sum = Window::default();
-    for _ in 0..number {
-        target.flush_cache()?;
-        let window = window(target, 1).await?;
-        sum.elapsed_ns += window.elapsed_ns;
-        sum.transfer_ns += window.transfer_ns;
-    }
-    Ok(sum)
-}
-
 /// The time per call of a no-op kernel by the evaluation's clock, in windows like those of the samples.
 pub(crate) async fn overhead(target: &mut impl TimingTarget, number: u64) -> Result<Option<f64>> {
-    let number = number.min(OVERHEAD_NUMBER);
+    let number = if target.restores_each_call() { 1 } else { number.min(OVERHEAD_NUMBER) };
     let mut windows = [0.0; OVERHEAD_WINDOWS];
     for window in &mut windows {
         match target.empty_window(number).await? {

@@ -13,6 +13,7 @@ const MS: u64 = 1_000_000;
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Setup,
+    Restore,
     Observe(Moment),
     Reading,
     Flush,
@@ -37,6 +38,8 @@ struct Mock {
     empty_ns: Option<f64>,
     clock_reads: usize,
     fail_at: Option<usize>,
+    /// Whether each call needs its initial contents.
+    restores: bool,
     /// Whether the device is throttled after each window from the first sample on, if it reports that.
     throttled: Option<Vec<bool>>,
     /// Duration of a reading of the throttle reasons.
@@ -57,6 +60,7 @@ impl Default for Mock {
             empty_ns: Some(100.0),
             clock_reads: 0,
             fail_at: None,
+            restores: false,
             throttled: None,
             reading_ns: 0,
             steps: Vec::new(),
@@ -76,6 +80,15 @@ impl TimingTarget for Mock {
 
     fn setup(&mut self) {
         self.steps.push(Step::Setup);
+    }
+
+    fn restores_each_call(&self) -> bool {
+        self.restores
+    }
+
+    fn restore(&mut self) -> Result<()> {
+        self.steps.push(Step::Restore);
+        Ok(())
     }
 
     fn observe(&mut self, moment: Moment) {
@@ -197,6 +210,35 @@ fn a_flush_per_call_makes_each_call_a_window() {
     mock.steps.retain(|step| !matches!(step, Step::Observe(_)));
     assert_eq!(mock.steps, [Step::Setup, Step::Flush, Step::Window(1), Step::Flush, Step::Window(1)]);
     assert_eq!(run.samples_ns, [1020.0], "the flush is not part of the sample");
+}
+
+#[test]
+fn restored_contents_make_each_call_a_window_of_any_kind() {
+    let restored = [Step::Restore, Step::Window(1)];
+    for (flush_cache, sample) in [
+        (FlushCache::Never, [&[Step::Setup][..], &restored, &restored].concat()),
+        (
+            FlushCache::PerSample,
+            vec![Step::Setup, Step::Restore, Step::Flush, Step::Window(1), Step::Restore, Step::Window(1)],
+        ),
+    ] {
+        let mut mock = Mock { restores: true, noise_ns: vec![0.0, 10.0, 30.0], ..Mock::default() };
+        let timing = Timing { repeat: 1, flush_cache, warmup: Warmup::Calls(1), ..plain() };
+        let run = timed(&mut mock, &timing);
+        mock.steps.retain(|step| !matches!(step, Step::Observe(_)));
+        assert_eq!(mock.steps, [&[Step::Setup], &restored[..], &sample].concat(), "{flush_cache}");
+        assert_eq!(run.samples_ns, [1020.0], "writing is not part of the sample");
+    }
+    let mut mock = Mock { restores: true, ..Mock::default() };
+    let min_repeat = Duration::from_micros(10);
+    let run = timed(&mut mock, &Timing { number: None, min_repeat, warmup: Warmup::Calls(1), ..plain() });
+    assert!(run.number > 1, "single calls are too short for a clock");
+    assert!(mock.windows().iter().all(|&number| number == 1));
+    block_on(overhead(&mut mock, run.number)).0.unwrap();
+    assert!(
+        mock.steps.iter().all(|step| !matches!(step, Step::Empty(number) if *number != 1)),
+        "as the windows are"
+    );
 }
 
 #[test]

@@ -18,6 +18,16 @@ pub(crate) trait TimingTarget: Send {
     /// Runs the caller's setup hook before a window.
     fn setup(&mut self);
 
+    /// Whether each call needs its initial contents, and so a window of its own.
+    fn restores_each_call(&self) -> bool {
+        false
+    }
+
+    /// Writes the initial contents that each call needs.
+    fn restore(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Calls the caller's observer.
     fn observe(&mut self, moment: Moment);
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use runtime_core::evaluate::{
-    Clock, DataLocation, Evaluation, EvaluationArg, FlushCache, Measurement, Validation, Warmup,
+    Clock, DataLocation, EachCall, Evaluation, EvaluationArg, FlushCache, Measurement, Validation, Warmup,
 };
 use runtime_core::{
     Access, Arg, CommonRuntime, ErrorKind, Geometry, HostArray, Kernel, ModuleSource, Options, Placement,
@@ -62,6 +62,40 @@ fn a_correct_kernel_passes_and_updated_tensors_keep_their_contents() {
     assert!(measurement.validation.is_passed(), "{:?}", measurement.validation);
     // One call of warm-up and six of samples, each adding 2: the validation changed nothing.
     assert_eq!((y.to_vec::<f32>().unwrap(), measurement.calls), (vec![15.0; 4], 8));
+}
+
+#[test]
+fn tensors_are_restored_before_each_call_that_asks_for_it() {
+    let device = device();
+    let kernel = kernel(&*device, "saxpy_f32");
+    for on in [DataLocation::Device, DataLocation::Host] {
+        let (x, y) = (ones(&*device), ones(&*device));
+        let updated = EvaluationArg::tensor(&y, Access::ReadWrite, on).each_call(EachCall::Initial);
+        let args = vec![Arg::read(&x).into(), updated, Arg::scalar(2f32).into()];
+        let mut evaluation = short(&kernel, args);
+        evaluation.reference = vec![(1, expect([3.0; 4]))];
+        let measurement = measure(&*device, evaluation).unwrap();
+        assert!(measurement.validation.is_passed(), "{:?}", measurement.validation);
+        assert_eq!((y.to_vec::<f32>().unwrap(), measurement.calls), (vec![3.0; 4], 8), "{on:?}");
+    }
+}
+
+#[test]
+fn only_what_is_read_and_written_is_restored() {
+    let device = device();
+    let (kernel, x, y) = (kernel(&*device, "saxpy_f32"), ones(&*device), ones(&*device));
+    for wrong in 0..3 {
+        let args: [EvaluationArg<'_>; 3] =
+            [Arg::read(&x).into(), Arg::read_write(&y).into(), Arg::scalar(2f32).into()];
+        let mut evaluation = short(&kernel, args.to_vec());
+        evaluation.args[wrong].each_call = EachCall::Initial;
+        match measure(&*device, evaluation) {
+            Ok(_) => assert_eq!(wrong, 1),
+            Err(error) => {
+                assert!(wrong != 1 && error.message().contains(&format!("argument {wrong}")), "{error}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use runtime_core::evaluate::EachCall;
 use runtime_core::{
     Access, Arg, DType, DeviceKind, EmbeddedDevice, Error, ErrorKind, HostArray, LaunchConfig, ModuleSource,
     Result, Tensor,
@@ -168,6 +169,11 @@ fn describe(
 ) -> Result<Tensor> {
     if spec.strides.is_some() || spec.offset != 0 {
         let message = "strides and offsets are not supported on embedded devices";
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
+    if spec.each_call == EachCall::Initial {
+        let message = "each_call = \"initial\" is not supported on embedded devices, which make the calls of a run without a pause; \
+                       leave it out";
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     match (input, &spec.init) {

@@ -9,7 +9,7 @@ use runtime_core::{
     Placement, Result, Tensor,
 };
 
-use super::{Job, PackageChoice, module_source, packaged};
+use super::{Due, Job, PackageChoice, module_source, packaged};
 use crate::spec::{ArgumentKind, KernelSource, Spec, TensorSpec};
 
 /// Initial content of write-only tensors: NaN in every floating-point type.
@@ -85,22 +85,23 @@ impl BoundKernel {
         let args = spec.args.iter().zip(&self.tensors);
         args.filter_map(|(arg, tensor)| match (&arg.kind, tensor) {
             (ArgumentKind::Tensor(spec), Some(tensor)) => {
-                Some(EvaluationArg::tensor(tensor, spec.access, spec.on).strided())
+                let arg = EvaluationArg::tensor(tensor, spec.access, spec.on);
+                Some(arg.each_call(spec.each_call).strided())
             }
             (kind, _) => value(kind).map(EvaluationArg::from),
         })
         .collect()
     }
 
-    /// Writes the initial data of the tensors that the kernel both reads and writes.
+    /// Writes the initial data of tensors that the kernel both reads and writes: those whose turn it is.
     ///
     /// # Errors
     /// The error in the initial data; those of writing.
-    pub(crate) fn restore(&self, job: &Job) -> Result<()> {
+    pub(crate) fn restore(&self, job: &Job, due: Due) -> Result<()> {
         let inputs = job.inputs.as_ref().map_err(Clone::clone)?;
         for ((arg, tensor), input) in job.spec.args.iter().zip(&self.tensors).zip(inputs) {
             if let (ArgumentKind::Tensor(spec), Some(tensor), Some(input)) = (&arg.kind, tensor, input)
-                && spec.access == Access::ReadWrite
+                && due.restores(spec.access, spec.each_call)
             {
                 tensor.write_array(input)?;
             }
@@ -211,6 +212,7 @@ fn strides(spec: &TensorSpec) -> Result<Vec<i64>> {
 #[cfg(test)]
 mod tests {
     use runtime_core::DType;
+    use runtime_core::evaluate::EachCall;
 
     use super::*;
     use crate::spec::Init;
@@ -224,6 +226,7 @@ mod tests {
             offset: 1,
             init: Init::Zeros,
             access: Access::Read,
+            each_call: EachCall::Keep,
             on: DataLocation::Device,
         };
         assert_eq!(strides(&spec).unwrap(), [12, 4, 1]);

@@ -5,10 +5,13 @@ mod fresh_inputs;
 mod module_source;
 mod packaged;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use runtime_core::evaluate::Tolerance;
-use runtime_core::{CommonRuntime, Error, ErrorKind, Geometry, HostArray, Result, Runtime, Safetensors};
+use runtime_core::evaluate::{EachCall, Tolerance};
+use runtime_core::{
+    Access, CommonRuntime, Error, ErrorKind, Geometry, HostArray, Result, Runtime, Safetensors,
+};
 
 use crate::crash_context::CrashContext;
 use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Spec, TensorSpec};
@@ -18,6 +21,21 @@ pub(crate) use fresh_inputs::{FreshInputs, has_fresh_inputs};
 use module_source::module_source;
 pub use packaged::{PackageChoice, PassedOver, fits};
 
+/// The contents of written arguments, each with its index.
+pub type Outputs = Vec<(usize, HostArray)>;
+
+/// So many calls, one on the results of the other, tell whether a kernel works more than once.
+pub(crate) const LATER_CALLS: u64 = 2;
+
+/// Which tensors that a kernel both reads and writes get their initial data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// All.
+    First,
+    /// Before another call: those that need them before each.
+    Later,
+}
+
 /// A spec with its initial data, prepared once for all devices and the reference.
 #[derive(Debug)]
 pub struct Job {
@@ -25,7 +43,9 @@ pub struct Job {
     /// Per argument, the row-major elements of a tensor that is read; or the error in them.
     pub inputs: Result<Vec<Option<HostArray>>>,
     /// Per written argument, its index and its expected content; or why that is unknown.
-    pub expected: Result<Vec<(usize, HostArray)>>,
+    pub expected: Result<Outputs>,
+    /// The same after [`LATER_CALLS`] calls, if these depend on each other and the reference can be called as often; otherwise empty.
+    pub(crate) expected_later: Outputs,
     /// Inputs that no candidate has seen.
     pub(crate) fresh: FreshInputs,
 }
@@ -36,7 +56,14 @@ pub(crate) struct JobData {
     /// As [`Job::inputs`].
     pub(crate) inputs: Vec<Option<HostArray>>,
     /// As [`Job::expected`].
-    pub(crate) expected: Vec<(usize, HostArray)>,
+    pub(crate) expected: Outputs,
+}
+
+impl Due {
+    /// Whether a tensor gets its initial data.
+    pub(crate) fn restores(self, access: Access, each_call: EachCall) -> bool {
+        access == Access::ReadWrite && (self == Self::First || each_call == EachCall::Initial)
+    }
 }
 
 /// Runs native code of references in another process.
@@ -44,7 +71,7 @@ pub(crate) trait ReferenceRunner: Sync {
     /// Whether it runs this code of a spec.
     fn takes(&self, spec: &Spec, code: &KernelSource) -> bool;
 
-    /// Calls the reference of a job once: the contents of the written arguments, each with its index.
+    /// Calls the reference of a job so many times, one call on the results of the other: the outputs of each.
     ///
     /// # Errors
     /// Those of compiling, loading and calling it, and the error in the inputs.
@@ -53,7 +80,8 @@ pub(crate) trait ReferenceRunner: Sync {
         job: &Job,
         code: &KernelSource,
         host: &dyn CommonRuntime,
-    ) -> Result<Vec<(usize, HostArray)>>;
+        calls: u64,
+    ) -> Result<Vec<Outputs>>;
 }
 
 impl Job {
@@ -78,7 +106,13 @@ impl Job {
 
     /// A job whose data is still to be prepared: it may be large.
     pub(crate) fn without_data(spec: Spec) -> Self {
-        Self { spec, inputs: Ok(Vec::new()), expected: Ok(Vec::new()), fresh: FreshInputs::new() }
+        Self {
+            spec,
+            inputs: Ok(Vec::new()),
+            expected: Ok(Vec::new()),
+            expected_later: Vec::new(),
+            fresh: FreshInputs::new(),
+        }
     }
 
     /// The spec.
@@ -102,26 +136,44 @@ impl Job {
 
     /// Computes the expected outputs: runs the reference on the host, or reads its files.
     pub fn find_expected(&mut self, runtime: &Runtime) {
-        self.find_expected_with(runtime, None);
+        self.find_expected_with(runtime, None, self.calls());
     }
 
-    /// The same, with native code of the reference in a process of its own if there is a runner for it.
-    fn find_expected_with(&mut self, runtime: &Runtime, runner: Option<&dyn ReferenceRunner>) {
+    /// The same, of one call only.
+    pub(crate) fn find_expected_of_one_call(&mut self, runtime: &Runtime) {
+        self.find_expected_with(runtime, None, 1);
+    }
+
+    /// How often the reference is called.
+    fn calls(&self) -> u64 {
+        if self.spec.kept().next().is_some() { LATER_CALLS } else { 1 }
+    }
+
+    /// The expected outputs of so many calls, with native code of the reference in a process of its own if there is a runner for it.
+    fn find_expected_with(&mut self, runtime: &Runtime, runner: Option<&dyn ReferenceRunner>, calls: u64) {
         let Some(reference) = &self.spec.reference else { return };
-        self.expected = match &reference.expected {
-            Expected::Files(paths) => self
-                .spec
-                .outputs()
-                .zip(paths)
-                .map(|((index, arg), path)| match &arg.kind {
-                    ArgumentKind::Tensor(tensor) => Ok((index, load(path, tensor, arg)?)),
-                    _ => Err(Error::new(ErrorKind::Internal, "a written argument is not a tensor")),
-                })
-                .collect(),
+        let found = match &reference.expected {
+            Expected::Files(paths) => self.load_expected(paths).map(|outputs| vec![outputs]),
             Expected::Kernel(code) => {
-                self.run_reference(runtime, runner, code).map_err(|error| error.in_operation("reference"))
+                let run = self.run_reference((runtime, runner), code, calls);
+                run.map_err(|error| error.in_operation("reference"))
             }
         };
+        let mut found = found.map(Vec::into_iter);
+        self.expected_later = match &mut found {
+            Ok(outputs) if outputs.len() > 1 => outputs.next_back().unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        self.expected = found.map(|mut outputs| outputs.next().unwrap_or_default());
+    }
+
+    /// What is expected, from one file for each output.
+    fn load_expected(&self, paths: &[PathBuf]) -> Result<Outputs> {
+        let outputs = self.spec.outputs().zip(paths).map(|((index, arg), path)| match &arg.kind {
+            ArgumentKind::Tensor(tensor) => Ok((index, load(path, tensor, arg)?)),
+            _ => Err(Error::new(ErrorKind::Internal, "a written argument is not a tensor")),
+        });
+        outputs.collect()
     }
 
     /// The same, and what is expected of the first fresh inputs if the kernel is judged with such: both at once, as a reference may
@@ -136,10 +188,11 @@ impl Job {
             };
         let both =
             runner.filter(is_apart).and_then(|runner| Some((runner, self.fresh.reseeded(&self.spec, 0)?)));
-        let Some((both, spec)) = both else { return self.find_expected_with(runtime, runner) };
+        let calls = self.calls();
+        let Some((both, spec)) = both else { return self.find_expected_with(runtime, runner, calls) };
         let fresh = std::thread::scope(|scope| {
             let fresh = scope.spawn(|| Self::prepared(spec).into_expected_data(runtime, both));
-            self.find_expected_with(runtime, runner);
+            self.find_expected_with(runtime, runner, calls);
             fresh.join()
         });
         // An error is found again when they are needed.
@@ -162,7 +215,7 @@ impl Job {
 
     /// The data, after what is expected was found.
     fn into_expected_data(mut self, runtime: &Runtime, runner: &dyn ReferenceRunner) -> Result<JobData> {
-        self.find_expected_with(runtime, Some(runner));
+        self.find_expected_with(runtime, Some(runner), 1);
         self.into_data()
     }
 
@@ -208,6 +261,14 @@ impl Job {
         self.spec.reference.as_ref().map(|reference| reference.tolerance).unwrap_or_default()
     }
 
+    /// The same after [`LATER_CALLS`] calls, whose errors add up: the defaults of a sum of four times as many terms are twice as wide.
+    pub(crate) fn later_tolerance(&self) -> Tolerance {
+        let Tolerance { rtol, atol, reduction_length } = self.tolerance();
+        let twice = |bound: f64| LATER_CALLS as f64 * bound;
+        let terms = reduction_length.unwrap_or(1).saturating_mul(LATER_CALLS * LATER_CALLS);
+        Tolerance { rtol: rtol.map(twice), atol: atol.map(twice), reduction_length: Some(terms) }
+    }
+
     /// Rejects opaque bytes, which a reference on the host cannot take.
     fn check_bytes(&self) -> Result<()> {
         match self.spec.args.iter().find(|arg| matches!(arg.kind, ArgumentKind::Bytes(_))) {
@@ -222,20 +283,24 @@ impl Job {
 
     fn run_reference(
         &self,
-        runtime: &Runtime,
-        runner: Option<&dyn ReferenceRunner>,
+        (runtime, runner): (&Runtime, Option<&dyn ReferenceRunner>),
         code: &KernelSource,
-    ) -> Result<Vec<(usize, HostArray)>> {
+        calls: u64,
+    ) -> Result<Vec<Outputs>> {
         self.check_bytes()?;
         let _context = CrashContext::enter(format!("while the reference of \"{}\" ran", self.spec.name));
         let host = runtime.open("host:0")?;
         if let Some(runner) = runner.filter(|runner| runner.takes(&self.spec, code)) {
-            return runner.run(self, code, &*host);
+            return runner.run(self, code, &*host, calls);
         }
         let bound = BoundKernel::of_code(&*host, self, code)?;
         let queue = host.queue()?;
-        queue.call(&bound.kernel, Geometry::single(), &bound.args(&self.spec))?;
-        bound.outputs(&self.spec)
+        let call = |_| {
+            bound.restore(self, Due::Later)?;
+            queue.call(&bound.kernel, Geometry::single(), &bound.args(&self.spec))?;
+            bound.outputs(&self.spec)
+        };
+        (0..calls).map(call).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where the tensors of a row were when a call began, and whether they were transferred.
 
-use runtime_core::evaluate::DataLocation;
+use runtime_core::evaluate::{DataLocation, EachCall};
 use runtime_core::{DeviceInfo, DeviceKind};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,9 @@ pub struct ArgumentPlacement {
     pub on: String,
     /// How it reached the kernel.
     pub transfer: ArgumentTransfer,
+    /// Whether its initial contents are written again before each call, outside of its time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_restored: bool,
 }
 
 /// How the data of an argument reaches a kernel, and whether that is part of the measured call.
@@ -38,19 +41,20 @@ impl ArgumentPlacement {
     /// The tensors of a spec on a device.
     pub(crate) fn of(spec: &Spec, device: &DeviceInfo) -> Vec<Self> {
         let tensors = spec.args.iter().filter_map(|arg| match &arg.kind {
-            ArgumentKind::Tensor(tensor) => Some((arg, tensor.on)),
+            ArgumentKind::Tensor(tensor) => Some((arg, tensor)),
             _ => None,
         });
         tensors
-            .map(|(arg, on)| Self {
+            .map(|(arg, tensor)| Self {
                 name: arg.name.clone(),
-                on: name(on).to_owned(),
-                transfer: ArgumentTransfer::of(on, device),
+                on: name(tensor.on).to_owned(),
+                transfer: ArgumentTransfer::of(tensor.on, device),
+                is_restored: tensor.each_call == EachCall::Initial,
             })
             .collect()
     }
 
-    /// How the arguments reached the kernel, in words; `None` if the spec places none of them itself.
+    /// How the arguments reached the kernel, in words; `None` if the spec says nothing of that.
     #[must_use]
     pub fn note(arguments: &[Self]) -> Option<String> {
         let kinds = [
@@ -59,15 +63,19 @@ impl ArgumentPlacement {
             (ArgumentTransfer::InPlace, "accessed in place"),
             (ArgumentTransfer::Untimed, "transferred before"),
         ];
-        if arguments.iter().all(|argument| argument.on == name(DataLocation::Device)) {
-            return None;
-        }
-        let with = |(kind, words): (ArgumentTransfer, &str)| {
-            let of_kind = arguments.iter().filter(|argument| argument.transfer == kind);
-            let names: Vec<_> = of_kind.map(|argument| argument.name.as_str()).collect();
+        let list = |words: &str, is_listed: &dyn Fn(&Self) -> bool| {
+            let names =
+                arguments.iter().filter(|argument| is_listed(argument)).map(|argument| &*argument.name);
+            let names: Vec<&str> = names.collect();
             (!names.is_empty()).then(|| format!("{words}: {}", names.join(", ")))
         };
-        Some(kinds.into_iter().filter_map(with).collect::<Vec<_>>().join("; "))
+        let is_placed = arguments.iter().any(|argument| argument.on != name(DataLocation::Device));
+        let transfers = kinds.into_iter().filter(|_| is_placed);
+        let transfers =
+            transfers.filter_map(|(kind, words)| list(words, &|argument| argument.transfer == kind));
+        let restored = list("initial contents before each call", &|argument| argument.is_restored);
+        let notes: Vec<String> = transfers.chain(restored).collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
     }
 }
 
@@ -113,6 +121,7 @@ mod tests {
             name: name.to_owned(),
             on: on.to_owned(),
             transfer,
+            is_restored: name == "y",
         };
         let weights = argument("w", "device", ArgumentTransfer::Untimed);
         let input = argument("x", "host", ArgumentTransfer::Timed);
@@ -121,7 +130,9 @@ mod tests {
             ArgumentPlacement::note(&[weights, input, argument("y", "pinned", ArgumentTransfer::InPlace)]);
         assert_eq!(
             note.as_deref(),
-            Some("transferred in each call: x; accessed in place: y; transferred before: w")
+            Some(
+                "transferred in each call: x; accessed in place: y; transferred before: w; initial contents before each call: y"
+            )
         );
     }
 }

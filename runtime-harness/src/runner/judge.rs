@@ -119,7 +119,7 @@ impl<'j> Judge<'j> {
         let code = (job, &job.spec.kernel, job.spec.config);
         let sets = vec![Arc::clone(&data); 2];
         let loaded = Loaded::new(code, device, setup, sets, Role::Candidate)?;
-        Ok(Self { job, setup, data, windows: Windows::new(loaded, job.tolerance(), heartbeat) })
+        Ok(Self { job, setup, data, windows: Windows::new(loaded, job, heartbeat) })
     }
 
     /// Checks the candidate, times it, and checks it again. The second result is why the times are not believed.
@@ -138,6 +138,7 @@ impl<'j> Judge<'j> {
         let mut outcome = None;
         if !measurement.validation.is_failed() {
             self.windows.last_window(measurement.number)?;
+            self.windows.later_calls(self.job)?;
             let median_ns = measurement.statistics.median_ns;
             outcome = self.inconsistency(median_ns, 0)?;
             if outcome.is_some() {

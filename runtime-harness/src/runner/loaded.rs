@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use runtime_core::backend::{SandboxPolicy, TemporaryFolder};
-use runtime_core::evaluate::Tolerance;
+use runtime_core::evaluate::{EachCall, Tolerance};
 use runtime_core::{
     Access, CodeFormat, CommonRuntime, DeviceKind, Error, ErrorKind, HostArray, LaunchConfig, Options, Result,
 };
@@ -15,7 +15,7 @@ use super::memory::SharedMemory;
 use super::process::Runner;
 use super::protocol::{Load, Parameter};
 use crate::device::RunnerSetup;
-use crate::job::{Job, JobData, kernel_source};
+use crate::job::{Due, Job, JobData, Outputs, kernel_source};
 use crate::spec::{ArgumentKind, KernelSource, Spec, TensorSpec};
 
 /// The size of pages, or a multiple of it.
@@ -64,6 +64,8 @@ pub(super) struct SharedTensor {
     pub(super) at: usize,
     pub(super) bytes: usize,
     pub(super) access: Access,
+    /// What it holds before each call, if it is read and written.
+    each_call: EachCall,
     /// What it holds before a call that only writes it.
     pub(super) poison: u8,
 }
@@ -141,13 +143,24 @@ impl Loaded {
 
     /// Writes initial data into what a call reads and writes, and poison into what it only writes.
     pub(super) fn prepare_outputs(&self, set: usize) {
+        self.restore(set, Due::First);
+        self.poison(set);
+    }
+
+    /// Writes initial data into what a call reads and writes.
+    pub(super) fn restore(&self, set: usize, due: Due) {
         let TensorSet { tensors, data } = &self.sets[set];
-        for tensor in tensors {
-            match (&data.inputs[tensor.arg], tensor.access) {
-                (Some(initial), Access::ReadWrite) => self.memory.write(tensor.at, initial.bytes()),
-                (_, Access::Write) => self.memory.fill(tensor.at, tensor.bytes, tensor.poison),
-                _ => {}
+        for tensor in tensors.iter().filter(|tensor| due.restores(tensor.access, tensor.each_call)) {
+            if let Some(initial) = &data.inputs[tensor.arg] {
+                self.memory.write(tensor.at, initial.bytes());
             }
+        }
+    }
+
+    /// Writes poison into what a call only writes.
+    pub(super) fn poison(&self, set: usize) {
+        for tensor in self.sets[set].tensors.iter().filter(|tensor| tensor.access == Access::Write) {
+            self.memory.fill(tensor.at, tensor.bytes, tensor.poison);
         }
     }
 
@@ -168,30 +181,28 @@ impl Loaded {
         self.write_inputs(index);
     }
 
-    /// Calls the code once, on initial data and poisoned outputs.
-    ///
-    /// # Errors
-    /// That of the call; how the runner has ended.
-    pub(super) fn call(&mut self, set: usize) -> Result<()> {
-        self.prepare_outputs(set);
-        self.runner.window(Some(set), 1).map(drop)
-    }
-
     /// The contents of the written tensors of a set, each with the index of its argument.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub(super) fn outputs(&self, spec: &Spec, set: usize) -> Result<Vec<(usize, HostArray)>> {
+    pub(super) fn outputs(&self, spec: &Spec, set: usize) -> Result<Outputs> {
         let written = self.sets[set].tensors.iter().filter(|tensor| tensor.access.writes());
-        let read = |tensor: &SharedTensor| match &spec.args[tensor.arg].kind {
+        written.map(|tensor| Ok((tensor.arg, self.content(spec, tensor)?))).collect()
+    }
+
+    /// The contents of a tensor.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(super) fn content(&self, spec: &Spec, tensor: &SharedTensor) -> Result<HostArray> {
+        match &spec.args[tensor.arg].kind {
             ArgumentKind::Tensor(TensorSpec { dtype, shape, .. }) => {
                 let mut content = HostArray::new(*dtype, shape)?;
                 self.memory.read(tensor.at, content.bytes_mut());
-                Ok((tensor.arg, content))
+                Ok(content)
             }
             _ => Err(Error::new(ErrorKind::Internal, "a written argument is not a tensor")),
-        };
-        written.map(read).collect()
+        }
     }
 }
 
@@ -258,7 +269,8 @@ impl Layout {
                 ArgumentKind::Tensor(tensor) => {
                     let (at, bytes, access) = (self.end, bytes_of(tensor)?, tensor.access);
                     let poison = job.tolerance().poison(&data.expected, index);
-                    tensors.push(SharedTensor { arg: index, at, bytes, access, poison });
+                    let each_call = tensor.each_call;
+                    tensors.push(SharedTensor { arg: index, at, bytes, access, each_call, poison });
                     self.end += bytes;
                     self.add_canary(bytes.next_multiple_of(PAGE) - bytes);
                     let (dtype, shape) = (tensor.dtype, tensor.shape.clone());

@@ -10,7 +10,7 @@ use runtime_core::{Access, Error, ErrorKind, HostArray, Result};
 use super::loaded::{Canary, Loaded, SharedTensor};
 use super::process::WindowTime;
 use crate::heartbeat::{self, Heartbeat};
-use crate::job::JobData;
+use crate::job::{Due, Job, JobData, LATER_CALLS};
 use crate::{platform, random};
 
 /// One of so many windows is checked in full, at random.
@@ -27,7 +27,9 @@ const WARMED: u64 = 8;
 pub(super) struct Windows {
     pub(super) loaded: Loaded,
     tolerance: Tolerance,
-    /// Whether a call may depend on what earlier ones have left, in a tensor that is read and written.
+    /// Whether a tensor holds its initial data before each call: each is a window, as all of them begin with initial data.
+    restores_each_call: bool,
+    /// Whether the calls of a window may depend on what earlier ones have left, in a tensor that is read and written.
     keeps_state: bool,
     /// Told after each window.
     heartbeat: Option<Arc<Heartbeat>>,
@@ -58,11 +60,17 @@ pub(super) struct SingleCall {
 
 impl Windows {
     /// Windows of a candidate, after its inputs and the canaries are written.
-    pub(super) fn new(loaded: Loaded, tolerance: Tolerance, heartbeat: Option<Arc<Heartbeat>>) -> Self {
-        let mut tensors = loaded.sets.iter().flat_map(|set| &set.tensors);
-        let keeps_state = tensors.any(|tensor| tensor.access == Access::ReadWrite);
-        let (secret, history) = (RandomState::new(), History::default());
-        let windows = Self { loaded, tolerance, keeps_state, heartbeat, secret, history };
+    pub(super) fn new(loaded: Loaded, job: &Job, heartbeat: Option<Arc<Heartbeat>>) -> Self {
+        let restores_each_call = job.spec.restores_each_call();
+        let windows = Self {
+            loaded,
+            tolerance: job.tolerance(),
+            restores_each_call,
+            keeps_state: job.spec.kept().next().is_some() && !restores_each_call,
+            heartbeat,
+            secret: RandomState::new(),
+            history: History::default(),
+        };
         (0..windows.loaded.sets.len()).for_each(|set| windows.loaded.write_inputs(set));
         for canary in &windows.loaded.canaries {
             windows.loaded.memory.write(canary.at, &windows.pattern(canary));
@@ -101,7 +109,9 @@ impl Windows {
     /// Makes a single call on initial data and poisoned outputs, after one with another set: the code is warm then, the data is not. What
     /// the other call does is not timed, so the data is written after it.
     fn cold_call(&mut self, index: usize, data: Arc<JobData>) -> Result<WindowTime> {
-        self.window((index + 1) % self.loaded.sets.len(), 1)?;
+        let other = (index + 1) % self.loaded.sets.len();
+        self.loaded.restore(other, Due::Later);
+        self.window(other, 1)?;
         self.loaded.replace_data(index, data, &self.tolerance);
         self.loaded.prepare_outputs(index);
         self.history.windows += 1;
@@ -156,9 +166,37 @@ impl Windows {
     /// # Errors
     /// As for [`first_calls`](Self::first_calls).
     pub(super) fn last_window(&mut self, number: u64) -> Result<()> {
-        let index = self.next_set();
+        let (index, number) = (self.next_set(), if self.restores_each_call { 1 } else { number });
         self.batch(index, number)?;
         self.check_all(index, number)
+    }
+
+    /// Calls that depend on each other, the last of which is compared with those of the reference.
+    ///
+    /// # Errors
+    /// As for [`first_calls`](Self::first_calls).
+    pub(super) fn later_calls(&mut self, job: &Job) -> Result<()> {
+        if job.expected_later.is_empty() {
+            return Ok(());
+        }
+        let index = self.next_set();
+        self.batch(index, 1)?;
+        for _ in 1..LATER_CALLS {
+            self.loaded.restore(index, Due::Later);
+            self.loaded.poison(index);
+            self.window(index, 1)?;
+        }
+        self.check_unchanged(index)?;
+        let tensors = &self.loaded.sets[index].tensors;
+        let compared = job.later_tolerance().compare_outputs(&job.expected_later, |arg| {
+            let Some(tensor) = tensors.iter().find(|tensor| tensor.arg == arg) else { return Ok(None) };
+            Ok(Some((self.loaded.content(&job.spec, tensor)?, tensor.access)))
+        })?;
+        self.loaded.runner.check_stopped()?;
+        if let Validation::Failed(mismatch) = compared {
+            self.note(mismatch);
+        }
+        Ok(())
     }
 
     /// A single call on inputs that the candidate has seen.
@@ -315,6 +353,10 @@ impl Windows {
 }
 
 impl CallWindows for Windows {
+    fn restores_each_call(&self) -> bool {
+        self.restores_each_call
+    }
+
     fn calls(&mut self, number: u64) -> Result<f64> {
         let (index, chance) = (self.next_set(), self.secret.hash_one(("check", self.history.windows)));
         let time = self.batch(index, number)?;

@@ -2,7 +2,7 @@
 
 use runtime_core::backend::{did_you_mean, read_file};
 use runtime_core::code::Record;
-use runtime_core::evaluate::DataLocation;
+use runtime_core::evaluate::{DataLocation, EachCall};
 use runtime_core::{Access, DType, DTypeClass, Result};
 
 use super::document::{Item, Section};
@@ -12,8 +12,8 @@ use super::scalar::{Number, encode};
 use super::{Argument, ArgumentKind, Overrides, TensorSpec};
 
 const NAME: &str = "[[arg]]";
-const TENSOR: [&str; 10] =
-    ["name", "dtype", "shape", "init", "use", "on", "seed", "range", "strides", "offset"];
+const TENSOR: [&str; 11] =
+    ["name", "dtype", "shape", "init", "use", "each_call", "on", "seed", "range", "strides", "offset"];
 const SCALAR: [&str; 3] = ["name", "scalar", "value"];
 const STRUCT: [&str; 2] = ["name", "struct"];
 const BYTES: [&str; 2] = ["name", "bytes"];
@@ -165,17 +165,30 @@ fn tensor(item: &Item<'_>, position: usize, scope: &Scope<'_>) -> Result<Argumen
     let shape_item = section.required("shape")?;
     let shape = sizes(&shape_item, &scope.names)?;
     let uses = [("read", Access::Read), ("write", Access::Write), ("readwrite", Access::ReadWrite)];
+    let access = section.optional("use").map_or(Ok(Access::Read), |item| item.choice(&uses))?;
     let tensor = TensorSpec {
         dtype,
         strides: strides(&section, shape.len(), &scope.names)?,
         offset: section.optional("offset").map_or(Ok(0), |offset| offset.size(&scope.names, 0))?,
         init: init(&section, dtype, position)?,
-        access: section.optional("use").map_or(Ok(Access::Read), |item| item.choice(&uses))?,
+        access,
+        each_call: each_call(&section, access)?,
         on: section.optional("on").map_or(Ok(DataLocation::Device), |item| item.choice(&LOCATIONS))?,
         shape,
     };
     check_layout(&tensor, &shape_item, section.optional("strides"))?;
     Ok(ArgumentKind::Tensor(tensor))
+}
+
+fn each_call(section: &Section<'_>, access: Access) -> Result<EachCall> {
+    let Some(item) = section.optional("each_call") else { return Ok(EachCall::Keep) };
+    match access {
+        Access::ReadWrite => item.choice(&[("initial", EachCall::Initial), ("keep", EachCall::Keep)]),
+        _ => {
+            Err(item
+                .error("is only valid with use = \"readwrite\"; other tensors are the same before each call"))
+        }
+    }
 }
 
 fn strides(section: &Section<'_>, rank: usize, names: &Symbols) -> Result<Option<Vec<usize>>> {

@@ -19,7 +19,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use runtime_core::code::Record;
-use runtime_core::evaluate::{Cost, DataLocation, Tolerance};
+use runtime_core::evaluate::{Cost, DataLocation, EachCall, Tolerance};
 use runtime_core::{Access, CodeFormat, DType, LaunchConfig, Options, Result};
 
 use crate::settings::Settings;
@@ -152,6 +152,8 @@ pub struct TensorSpec {
     pub init: Init,
     /// How the kernel uses it.
     pub access: Access,
+    /// What it holds before each call, if it is read and written.
+    pub each_call: EachCall,
     /// Where the data is when the clock starts.
     pub on: DataLocation,
 }
@@ -209,6 +211,16 @@ impl Spec {
         bytes.fold(0, u64::saturating_add)
     }
 
+    /// The tensors in which a call finds what earlier ones have left.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = &Argument> {
+        self.args.iter().filter(|arg| arg.each_call() == Some(EachCall::Keep))
+    }
+
+    /// Whether a tensor holds its initial contents before each call.
+    pub(crate) fn restores_each_call(&self) -> bool {
+        self.args.iter().any(|arg| arg.each_call() == Some(EachCall::Initial))
+    }
+
     /// The tensors that the kernel writes, with their argument index.
     pub fn outputs(&self) -> impl Iterator<Item = (usize, &Argument)> {
         self.args.iter().enumerate().filter(|(_, arg)| arg.is_written())
@@ -220,5 +232,13 @@ impl Argument {
     #[must_use]
     pub const fn is_written(&self) -> bool {
         matches!(&self.kind, ArgumentKind::Tensor(tensor) if tensor.access.writes())
+    }
+
+    /// What it holds before each call, if it is a tensor that the kernel both reads and writes.
+    fn each_call(&self) -> Option<EachCall> {
+        match &self.kind {
+            ArgumentKind::Tensor(tensor) if tensor.access == Access::ReadWrite => Some(tensor.each_call),
+            _ => None,
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runtime_core::code::Record;
-use runtime_core::evaluate::{DataLocation, Tolerance};
+use runtime_core::evaluate::{DataLocation, EachCall, Tolerance};
 use runtime_core::{Access, DType, OptionValue};
 
 use super::init::{Init, Interval};
@@ -36,6 +36,7 @@ dtype = "i32"
 shape = [4]
 init = "arange"
 use = "readwrite"
+each_call = "initial"
 
 [[arg]]
 name = "n"
@@ -111,7 +112,8 @@ fn every_key_is_read() {
     assert_eq!((a.dtype, a.offset, a.access, a.on), (DType::F32, 2, Access::Read, DataLocation::Pinned));
     assert_eq!(a.init, Init::Random { seed: 9, range: Interval::Float(-1.0, 1.5) });
     assert_eq!(a.base_elements(), Some(2 + 3 * 8 + 5 + 1));
-    assert_eq!(tensor(&spec.args[1]).access, Access::ReadWrite);
+    let c = tensor(&spec.args[1]);
+    assert_eq!((c.access, c.each_call, a.each_call), (Access::ReadWrite, EachCall::Initial, EachCall::Keep));
     assert!(matches!(spec.args[2].kind, ArgumentKind::Scalar(DType::U64, u64::MAX)));
     assert!(matches!(&spec.args[3].kind, ArgumentKind::Bytes(bytes) if bytes == &[1, 0xff]));
     assert!(matches!(spec.args[4].kind, ArgumentKind::Local(64)));
@@ -362,6 +364,14 @@ fn tensors_are_checked_with_their_line() {
             ),
             ("use = \"write\"\nstrides = [0]", "spec.toml:9: strides in [[arg]]: elements overlap"),
             ("use = \"in\"", "spec.toml:8: use in [[arg]]: unknown value \"in\""),
+            (
+                "use = \"write\"\neach_call = \"initial\"",
+                "spec.toml:9: each_call in [[arg]]: is only valid with use = \"readwrite\"",
+            ),
+            (
+                "use = \"readwrite\"\neach_call = \"inital\"",
+                "spec.toml:9: each_call in [[arg]]: unknown value \"inital\"; did you mean \"initial\"?",
+            ),
             ("on = \"gpu\"", "spec.toml:8: on in [[arg]]: unknown value \"gpu\""),
         ],
     );

@@ -47,7 +47,7 @@ async fn evaluate(fixture: &Fixture, samples: u64) {
         EvaluationArg::tensor(a, Access::Read, DataLocation::Device),
         EvaluationArg::tensor(b, Access::Read, DataLocation::Device),
         EvaluationArg::tensor(c, Access::Write, DataLocation::Device),
-        EvaluationArg { arg: Arg::scalar(3.0f32), on: DataLocation::Device },
+        Arg::scalar(3.0f32).into(),
     ];
     let mut evaluation = Evaluation::new(&fixture.kernel, Geometry::single(), args);
     evaluation.timing = timing;

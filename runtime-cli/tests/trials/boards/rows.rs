@@ -11,6 +11,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_trap_is_a_crash", a_trap_is_a_crash),
     ("a_hang_is_a_timeout", a_hang_is_a_timeout),
     ("what_does_not_fit_is_not_run", what_does_not_fit_is_not_run),
+    ("initial_contents_before_each_call_are_refused", initial_contents_before_each_call_are_refused),
     ("two_processes_count_the_same", two_processes_count_the_same),
     ("samples_are_counts_per_call", samples_are_counts_per_call),
     ("a_worker_flashes_one_kernel_after_the_other", a_worker_flashes_one_kernel_after_the_other),
@@ -113,6 +114,16 @@ fn what_does_not_fit_is_not_run(board: &str) {
     let row = only(rows(board, &[&spec, "--no-validate"]));
     assert_eq!((&row["status"], &row["error_kind"]), (&json!("not_run"), &json!("OutOfResources")), "{row}");
     assert!(row["reason"].as_str().unwrap().contains("4194304 bytes of flash"), "{row}");
+}
+
+fn initial_contents_before_each_call_are_refused(board: &str) {
+    let (_folder, spec) = folder("scale", "");
+    let text = std::fs::read_to_string(&spec).unwrap();
+    let text = text.replace("use = \"write\"", "use = \"readwrite\"\neach_call = \"initial\"");
+    std::fs::write(&spec, text).unwrap();
+    let row = only(rows(board, &[&spec]));
+    assert_eq!(row["error_kind"], "Unsupported", "{row}");
+    assert!(row["reason"].as_str().unwrap().contains("each_call"), "{row}");
 }
 
 fn two_processes_count_the_same(board: &str) {

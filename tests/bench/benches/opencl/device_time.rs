@@ -66,10 +66,8 @@ fn evaluate(
     timing.number = Some(1);
     timing.warmup = Warmup::Calls(1);
     timing.clock = ClockChoice::Use(clock);
-    let args = vec![
-        EvaluationArg::tensor(out, Access::Write, DataLocation::Device),
-        EvaluationArg { arg: Arg::scalar(rounds), on: DataLocation::Device },
-    ];
+    let args =
+        vec![EvaluationArg::tensor(out, Access::Write, DataLocation::Device), Arg::scalar(rounds).into()];
     let geometry = Geometry::new(u32::try_from(GROUPS).unwrap_or(1), u32::try_from(ITEMS).unwrap_or(1));
     let mut evaluation = Evaluation::new(kernel, geometry, args);
     evaluation.timing = timing;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use runtime_core::evaluate::{
-    Clock, ClockChoice, DataLocation, Evaluation, EvaluationArg, FlushCache, Measurement, Warmup,
+    Clock, ClockChoice, DataLocation, EachCall, Evaluation, EvaluationArg, FlushCache, Measurement, Warmup,
 };
 use runtime_core::{Access, Arg, ErrorKind, HostArray, Kernel, Tensor};
 
@@ -19,7 +19,8 @@ pub(super) const N: usize = 1000;
 cases! {
     [Requirement::Kernel("fill_f32")] => all_repeats_are_returned, statistics_are_in_order,
         a_kernel_of_no_time_ends, a_cold_measurement_says_so, a_fixed_number_is_kept, calls_are_counted,
-        the_setup_hook_runs, arguments_on_the_host_are_moved, a_spent_budget_still_gives_a_sample,
+        the_setup_hook_runs, arguments_on_the_host_are_moved,
+        initial_contents_are_restored_before_each_call, a_spent_budget_still_gives_a_sample,
         caches_are_flushed_without_harm, no_samples_are_refused, a_wrong_argument_is_refused,
         rates_need_a_cost;
     [Requirement::Kernel("fail")] => a_failing_kernel_is_an_error;
@@ -145,6 +146,23 @@ fn arguments_on_the_host_are_moved(context: &Context) -> Verdict {
             assert_eq!((transfer.bytes_in, transfer.bytes_out), (4 * N as u64, 4 * N as u64));
             assert_eq!(transfer.samples_ns.len(), measured.samples_ns.len());
         }
+    }
+    Ok(())
+}
+
+fn initial_contents_are_restored_before_each_call(context: &Context) -> Verdict {
+    let fixture = context.fixture();
+    for on in [DataLocation::Device, DataLocation::Host] {
+        let (kernel, x) = (fixture.kernel("scale_f32")?, fixture.full(N, 3.0)?);
+        let rest = fixture.args("scale_f32", &[Arg::scalar(2.0f32)], N)?;
+        let updated = EvaluationArg::tensor(&x, Access::ReadWrite, on).each_call(EachCall::Initial);
+        let args = std::iter::once(updated).chain(rest.into_iter().map(EvaluationArg::from));
+        let mut evaluation = Evaluation::new(&kernel, fixture.geometry(N), args.collect());
+        evaluation.timing.repeat = 3;
+        evaluation.timing.number = Some(2);
+        evaluate(fixture, &mut evaluation)?;
+        drop(evaluation);
+        assert_eq!(x.to_vec::<f32>()?, vec![6.0; N], "{on:?}: the last call read what was there at first");
     }
     Ok(())
 }
