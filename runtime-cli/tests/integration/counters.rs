@@ -242,3 +242,15 @@ fn page_faults_of_a_kernel_are_those_of_the_pages_that_it_touches() {
         assert!(run.stdout.contains("no cycles, instructions: "), "a reason is given once: {}", run.stdout);
     }
 }
+
+#[test]
+fn calls_that_need_initial_contents_are_not_counted() {
+    let folder = folder("");
+    let spec = SPEC.replace("use = \"write\"", "use = \"readwrite\"\neach_call = \"initial\"");
+    folder.write("fill.toml", &spec);
+    let (run, row) = row(&folder, &["--counters", "launches", "--energy"]);
+    assert_eq!((run.code, &row["status"]), (0, &"unchecked".into()), "{run:?}");
+    for reason in [&row["counters"][0]["reason"], &row["energy"]["reason"]] {
+        assert!(reason.as_str().unwrap().contains("needs initial contents"), "{row}");
+    }
+}

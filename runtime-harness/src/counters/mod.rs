@@ -4,7 +4,7 @@ mod energy;
 mod reading;
 
 use runtime_core::evaluate::Measurement;
-use runtime_core::{CommonRuntime, ErrorKind, LaunchConfig, Queue, Result};
+use runtime_core::{CommonRuntime, Error, ErrorKind, LaunchConfig, Queue, Result};
 
 use crate::heartbeat::{Heartbeat, beat};
 use crate::job::{BoundKernel, Job};
@@ -47,6 +47,11 @@ struct Calls<'a> {
 
 impl Calls<'_> {
     fn open_queue(&self) -> Result<(Queue, LaunchConfig)> {
+        if self.job.spec.restores_each_call() {
+            return Err(Error::unsupported(
+                "each call needs initial contents (each_call in the spec), and writing them would be counted, too",
+            ));
+        }
         Ok((self.device.queue()?, self.bound.config(&self.job.spec)?))
     }
 
