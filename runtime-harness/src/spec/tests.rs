@@ -369,8 +369,8 @@ fn tensors_are_checked_with_their_line() {
                 "spec.toml:9: each_call in [[arg]]: is only valid with use = \"readwrite\"",
             ),
             (
-                "use = \"readwrite\"\neach_call = \"inital\"",
-                "spec.toml:9: each_call in [[arg]]: unknown value \"inital\"; did you mean \"initial\"?",
+                "use = \"readwrite\"\neach_call = \"initials\"",
+                "spec.toml:9: each_call in [[arg]]: unknown value \"initials\"; did you mean \"initial\"?",
             ),
             ("on = \"gpu\"", "spec.toml:8: on in [[arg]]: unknown value \"gpu\""),
         ],
