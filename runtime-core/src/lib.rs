@@ -346,6 +346,7 @@ pub use model::placement::{Placement, QueueOptions};
 pub use queue::Queue;
 pub use runtime::{Runtime, RuntimeBuilder, Target};
 pub use tensor::host_array::HostArray;
+pub use tensor::number::Number;
 pub use tensor::safetensors::Safetensors;
 pub use tensor::{Tensor, dlpack};
 pub use timeline::event::Event;

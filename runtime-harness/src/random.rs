@@ -1,13 +1,6 @@
 //! Pseudo-random numbers, which are the same in every run.
 
-/// `SplitMix64` (Steele, Lea and Flood, 2014).
-pub(crate) const fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut word = *state;
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
-}
+pub(crate) use runtime_core::backend::random_word as next;
 
 /// A number below `count`, which is at least 1.
 pub(crate) fn below(state: &mut u64, count: usize) -> usize {

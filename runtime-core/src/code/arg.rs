@@ -6,6 +6,7 @@ use crate::code::record::Record;
 use crate::code::scalar::Scalar;
 use crate::model::access::ArgKind;
 use crate::tensor::Tensor;
+use crate::tensor::number::Number;
 use crate::{Access, DType, Error, Result, abi};
 
 /// One argument of a launch.
@@ -68,6 +69,15 @@ impl<'a> Arg<'a> {
     /// A scalar.
     pub fn scalar<T: Scalar>(value: T) -> Self {
         Self::scalar_bits(T::DTYPE, value.bits())
+    }
+
+    /// A scalar of an element type that is chosen at run time.
+    ///
+    /// # Errors
+    /// As [`Number::bits`].
+    pub fn number(dtype: DType, value: impl Into<Number>) -> Result<Self> {
+        let bits = value.into().bits(dtype).map_err(|error| error.in_operation("number"))?;
+        Ok(Self::scalar_bits(dtype, bits))
     }
 
     /// A scalar of up to 8 bytes, given by its element type and its bytes as a little-endian word.

@@ -3,6 +3,7 @@
 pub(crate) mod accelerator;
 pub(crate) mod common_runtime;
 pub(crate) mod counters;
+mod creation;
 pub(crate) mod embedded;
 pub(crate) mod host;
 pub(crate) mod inspection;

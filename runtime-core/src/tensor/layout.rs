@@ -142,6 +142,34 @@ impl Layout {
         Ok(Self { shape: pick(&self.shape), strides: pick(&self.strides), offset: self.offset })
     }
 
+    /// Without the axes of extent 1.
+    pub(crate) fn squeeze(&self) -> Self {
+        let kept = || self.shape.iter().zip(&self.strides).filter(|(extent, _)| **extent != 1);
+        Self {
+            shape: kept().map(|(extent, _)| *extent).collect(),
+            strides: kept().map(|(_, stride)| *stride).collect(),
+            offset: self.offset,
+        }
+    }
+
+    /// With new axes in front, and axes of extent 1 repeated, both with strides of 0.
+    pub(crate) fn broadcast_to(&self, shape: &[usize]) -> Result<Self> {
+        let extents = Self::contiguous(shape)?.shape;
+        let refused = || Error::invalid(format!("{:?} is not broadcast to {shape:?}", &self.shape[..]));
+        let new = extents.len().checked_sub(self.shape.len()).ok_or_else(refused)?;
+        let mut strides = Extents::from_elem(0, extents.len());
+        for ((own, stride), (extent, broadcast)) in
+            self.shape.iter().zip(&self.strides).zip(extents[new..].iter().zip(&mut strides[new..]))
+        {
+            match (own, extent) {
+                (own, extent) if own == extent => *broadcast = *stride,
+                (1, _) => {}
+                _ => return Err(refused()),
+            }
+        }
+        Ok(Self { shape: extents, strides, offset: self.offset })
+    }
+
     /// The same elements with ascending addresses, as far as axes can be reordered and reversed; without axes that
     /// repeat elements.
     pub(crate) fn in_memory_order(&self) -> Self {

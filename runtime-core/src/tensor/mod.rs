@@ -2,13 +2,16 @@
 
 mod contents;
 pub mod dlpack;
+pub(crate) mod generate;
 pub(crate) mod host_array;
 pub(crate) mod host_view;
 pub(crate) mod layout;
 pub(crate) mod npy;
+pub(crate) mod number;
 pub(crate) mod pitched_copies;
 pub(crate) mod safetensors;
 
+pub use generate::Interval;
 pub use host_view::{HostView, HostViewMut};
 pub use safetensors::StoredTensor;
 
@@ -179,6 +182,33 @@ impl Tensor {
     /// `InvalidArgument` if `axes` is not a permutation.
     pub fn permute(&self, axes: &[usize]) -> Result<Self> {
         self.with_layout("permute", self.0.layout.permute(axes))
+    }
+
+    /// The axes in reverse order, sharing the memory: the transpose of a matrix.
+    ///
+    /// # Errors
+    /// `Unsupported` for a tensor of an embedded device.
+    pub fn transpose(&self) -> Result<Self> {
+        let axes: Vec<usize> = (0..self.shape().len()).rev().collect();
+        self.with_layout("transpose", self.0.layout.permute(&axes))
+    }
+
+    /// Without the axes of extent 1, sharing the memory.
+    ///
+    /// # Errors
+    /// `Unsupported` for a tensor of an embedded device.
+    pub fn squeeze(&self) -> Result<Self> {
+        self.with_layout("squeeze", Ok(self.0.layout.squeeze()))
+    }
+
+    /// Repeats the elements along new axes in front, and along axes of extent 1, by strides of 0: as in NumPy, without a copy. Several
+    /// indices are one element then, which a kernel should only read.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if an axis has another extent than 1 and that of `shape`, or `shape` has fewer axes.
+    pub fn broadcast_to(&self, shape: &[usize]) -> Result<Self> {
+        let counted = checked_bytes(self.dtype(), shape);
+        self.with_layout("broadcast_to", counted.and_then(|_| self.0.layout.broadcast_to(shape)))
     }
 
     /// Any view of the buffer: strides and offset in elements, negative and zero strides included.

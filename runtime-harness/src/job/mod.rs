@@ -306,16 +306,13 @@ impl Job {
 
 fn initial(tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {
     match &tensor.init {
-        Init::File(path) => return load(path, tensor, arg),
+        Init::File(path) => load(path, tensor, arg),
         Init::Stored(path, name) => {
             let read = || Safetensors::open(path)?.array(name);
-            return checked(read(), &format!("{}#{name}", path.display()), tensor, arg);
+            checked(read(), &format!("{}#{name}", path.display()), tensor, arg)
         }
-        _ => {}
+        init => init.array(tensor.dtype, &tensor.shape),
     }
-    let mut array = HostArray::new(tensor.dtype, &tensor.shape)?;
-    tensor.init.fill(tensor.dtype, array.bytes_mut());
-    Ok(array)
 }
 
 fn load(path: &std::path::Path, tensor: &TensorSpec, arg: &Argument) -> Result<HostArray> {

@@ -3,12 +3,12 @@
 use runtime_core::backend::{did_you_mean, read_file};
 use runtime_core::code::Record;
 use runtime_core::evaluate::{DataLocation, EachCall};
-use runtime_core::{Access, DType, DTypeClass, Result};
+use runtime_core::tensor::Interval;
+use runtime_core::{Access, DType, DTypeClass, Number, Result};
 
 use super::document::{Item, Section};
 use super::expression::Symbols;
-use super::init::{Init, Interval, check_range};
-use super::scalar::{Number, encode};
+use super::init::Init;
 use super::{Argument, ArgumentKind, Overrides, TensorSpec};
 
 const NAME: &str = "[[arg]]";
@@ -85,7 +85,7 @@ fn scalar(item: &Item<'_>, name: &str, scope: &Scope<'_>) -> Result<ArgumentKind
     let dtype = type_of(&section.required("scalar")?, scope)?;
     let value = section.required("value")?;
     let number = scope.overrides.value(name).map_or_else(|| value.number(), Ok)?;
-    let bits = encode(dtype, number).map_err(|message| value.error(&message))?;
+    let bits = number.bits(dtype).map_err(|error| value.error(error.message()))?;
     Ok(ArgumentKind::Scalar(dtype, bits))
 }
 
@@ -101,7 +101,7 @@ fn record(item: &Item<'_>, scope: &Scope<'_>) -> Result<Record> {
             return Err(field.error("a field is a list of its dtype and its value, such as [\"f32\", 0.5]"));
         };
         let dtype = type_of(dtype, scope)?;
-        let bits = encode(dtype, value.number()?).map_err(|message| value.error(&message))?;
+        let bits = value.number()?.bits(dtype).map_err(|error| value.error(error.message()))?;
         record.with_bits(dtype, bits).map_err(|error| field.error(error.message()))
     })
 }
@@ -296,6 +296,6 @@ fn interval(item: &Item<'_>, dtype: DType) -> Result<Interval> {
         (Interval::Integer(..), ..) => return Err(item.error(&format!("{dtype} requires integers"))),
         (Interval::Float(..), ..) => Interval::Float(low.finite()?, high.finite()?),
     };
-    check_range(dtype, range).map_err(|message| item.error(&message))?;
+    range.check(dtype).map_err(|error| item.error(error.message()))?;
     Ok(range)
 }

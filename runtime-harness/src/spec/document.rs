@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use runtime_core::backend::did_you_mean;
-use runtime_core::{Error, OptionValue, Result};
+use runtime_core::{Error, Number, OptionValue, Result};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::expression::{Symbols, evaluate};
-use super::scalar::Number;
 
 /// A document being read.
 #[derive(Debug)]

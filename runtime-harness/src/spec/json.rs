@@ -10,40 +10,6 @@ use serde_json::{Map, Value};
 
 use super::Number;
 
-impl From<Number> for Value {
-    fn from(number: Number) -> Self {
-        match number {
-            Number::Bool(value) => value.into(),
-            Number::Integer(value) => match (i64::try_from(value), u64::try_from(value)) {
-                (Ok(value), _) => value.into(),
-                (_, Ok(value)) => value.into(),
-                _ => value.to_string().into(),
-            },
-            // JSON has no infinities and no NaN.
-            Number::Float(value) => {
-                serde_json::Number::from_f64(value).map_or_else(|| value.to_string().into(), Self::Number)
-            }
-        }
-    }
-}
-
-impl TryFrom<Value> for Number {
-    type Error = String;
-
-    fn try_from(value: Value) -> Result<Self, String> {
-        let number = match &value {
-            Value::Bool(flag) => Some(Self::Bool(*flag)),
-            Value::Number(number) if number.is_f64() => number.as_f64().map(Self::Float),
-            Value::Number(number) => number.as_i128().map(Self::Integer),
-            Value::String(text) => {
-                text.parse().map(Self::Integer).or_else(|_| text.parse().map(Self::Float)).ok()
-            }
-            _ => None,
-        };
-        number.ok_or_else(|| format!("expected a number, true or false, got {value}"))
-    }
-}
-
 /// Named numbers as an object.
 pub(super) mod values {
     use super::*;

@@ -25,9 +25,10 @@ use runtime_core::{Access, CodeFormat, DType, LaunchConfig, Options, Result};
 use crate::settings::Settings;
 use crate::text_file;
 pub(crate) use argument::LOCATIONS;
-pub use init::{Init, Interval};
+pub use init::Init;
 pub use overrides::{Extent, Overrides};
-pub use scalar::Number;
+pub use runtime_core::Number;
+pub use runtime_core::tensor::Interval;
 pub use space::{MAX_TRIED, Point, Space};
 
 /// The most combinations of a sweep.

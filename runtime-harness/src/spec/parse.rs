@@ -4,12 +4,12 @@ use std::path::Path;
 
 use runtime_core::code::ParallelRange;
 use runtime_core::evaluate::{Cost, Tolerance};
-use runtime_core::{CodeFormat, Error, Geometry, LaunchConfig, OptionValue, Options, Result};
+use runtime_core::{CodeFormat, Error, Geometry, LaunchConfig, Number, OptionValue, Options, Result};
 
 use super::argument::{self, Scope, dtype, file_of, is_identifier, is_scalar};
 use super::document::{Document, Item, Section, to_integer};
 use super::expression::{Symbol, Symbols, evaluate};
-use super::scalar::{decode_float, integer_bounds};
+use super::scalar::{constant, value};
 use super::space_table::{self, Known};
 use super::{Argument, ArgumentKind, Expected, Extent, KernelSource, Overrides, Reference, Spec, Specialise};
 use crate::settings::{Settings, check_number};
@@ -142,17 +142,10 @@ fn constants(specialise: &Specialise) -> Symbols {
 fn symbol(arg: &Argument) -> Option<Symbol> {
     match &arg.kind {
         ArgumentKind::Tensor(tensor) => Some(Symbol::Shape(tensor.shape.clone(), tensor.dtype.bytes())),
-        ArgumentKind::Scalar(dtype, bits) => Some(Symbol::Value(scalar_value(*dtype, *bits))),
+        ArgumentKind::Scalar(dtype, bits) => {
+            Some(Symbol::Value(Number::of_bits(*dtype, *bits).map_or(f64::NAN, value)))
+        }
         ArgumentKind::Record(_) | ArgumentKind::Bytes(_) | ArgumentKind::Local(_) => None,
-    }
-}
-
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_wrap, reason = "precise enough for a cost")]
-fn scalar_value(dtype: runtime_core::DType, bits: u64) -> f64 {
-    match integer_bounds(dtype) {
-        Some((0, _)) => bits as f64,
-        Some(_) => bits as i64 as f64,
-        None => decode_float(dtype, bits),
     }
 }
 
@@ -201,7 +194,7 @@ fn specialise(item: &Item<'_>, overrides: &Overrides) -> Result<Specialise> {
                 return Err(entry.error("a constant's name may contain only letters, digits and _"));
             }
             let number = overrides.value(entry.key).map_or_else(|| entry.number(), Ok)?;
-            let number = number.constant().ok_or_else(|| entry.error("the integer is too large"))?;
+            let number = constant(number).ok_or_else(|| entry.error("the integer is too large"))?;
             constants.push((entry.key.to_owned(), number));
         }
     }

@@ -6,6 +6,7 @@ use runtime_core::{DType, Error, OptionValue, Result};
 
 use super::expression::{Symbol, Symbols, evaluate};
 use super::permutation::Permutation;
+use super::scalar::value;
 use super::{Extent, Number, Overrides};
 
 /// The most combinations that are tried one by one.
@@ -144,8 +145,8 @@ impl Space {
             return true;
         }
         let mut names = self.names.clone();
-        for (name, value) in &point.overrides.values {
-            names.insert(name.clone(), Symbol::Value(value.value()));
+        for (name, number) in &point.overrides.values {
+            names.insert(name.clone(), Symbol::Value(value(*number)));
         }
         if let Some(element) = point.overrides.element {
             names.insert("element".to_owned(), Symbol::Shape(Vec::new(), element.bytes()));

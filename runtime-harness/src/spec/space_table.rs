@@ -6,7 +6,7 @@ use runtime_core::{LaunchConfig, OptionValue, Result};
 use super::argument::dtype;
 use super::document::{Item, Section};
 use super::expression::{Symbol, Symbols, evaluate};
-use super::scalar::encode;
+use super::scalar::constant;
 use super::space::{Choice, Choices, Condition, Parameter};
 use super::{Argument, ArgumentKind, Extent, Number, Overrides, Space, Specialise};
 
@@ -153,10 +153,10 @@ impl Known<'_> {
     fn check_number(&self, name: &str, number: Number) -> Result<(), String> {
         let scalar = self.args.iter().find(|arg| arg.name == name);
         if let Some(ArgumentKind::Scalar(dtype, _)) = scalar.map(|arg| &arg.kind) {
-            return encode(*dtype, number).map(|_| ());
+            return number.bits(*dtype).map(drop).map_err(|error| error.message().to_owned());
         }
-        let constant = self.specialise.constants.iter().find(|(constant, _)| constant == name);
-        match (constant.map(|(_, value)| value), number.constant()) {
+        let known = self.specialise.constants.iter().find(|(known, _)| known == name);
+        match (known.map(|(_, value)| value), constant(number)) {
             (_, None) => Err("the integer is too large".to_owned()),
             (Some(OptionValue::Integer(_)), Some(OptionValue::Integer(_)))
             | (Some(OptionValue::Flag(_)), Some(OptionValue::Flag(_)))

@@ -6,9 +6,8 @@ use runtime_core::code::Record;
 use runtime_core::evaluate::{DataLocation, EachCall, Tolerance};
 use runtime_core::{Access, DType, OptionValue};
 
-use super::init::{Init, Interval};
-use super::scalar::Number;
-use super::{Argument, ArgumentKind, Expected, Overrides, Spec, TensorSpec};
+use super::init::Init;
+use super::{Argument, ArgumentKind, Expected, Interval, Number, Overrides, Spec, TensorSpec};
 
 const FULL: &str = r#"
 version = 1

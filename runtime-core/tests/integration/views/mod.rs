@@ -6,6 +6,7 @@
 mod launches;
 mod model;
 mod random;
+mod shapes;
 mod sizes;
 mod threads;
 
