@@ -37,7 +37,7 @@ const HELP: &str = "\
 Tasks of this repository, run as `cargo xtask TASK`:
 
   test [--all]     install what the tests need if possible, build the workspace, run all tests; --all runs sweeps
-                   completely that are sampled otherwise
+                   completely that are sampled otherwise, and compiles the fuzz targets
   eval SPEC… ARG… [--all-backends]
                    build the command and the backends whose driver is installed, optimised where kernels run, then
                    `runtime eval SPEC… ARG…`
@@ -51,9 +51,9 @@ Tasks of this repository, run as `cargo xtask TASK`:
                    comparison with wgpu to the Vulkan benchmark, which takes a while to build; --null adds the null
                    backend, for the conformance suite
   lint [WORD…]     all checks, or those whose name contains a word: rustfmt, clippy, rustdoc, the C header,
-                   the fuzz targets, the length of files, imports between modules, files that nothing reads, paths in
-                   ARCHITECTURE.md, dependencies, Markdown; where they are installed, spelling (`typos`), licences
-                   (`cargo-deny`) and the other targets of deny.toml
+                   the length of files, imports between modules, files that nothing reads, paths in ARCHITECTURE.md,
+                   dependencies, Markdown; where they are installed, spelling (`typos`), licences (`cargo-deny`) and the
+                   other targets of deny.toml; by its name only, `fuzz targets`, which takes a minute to compile
   lines            lines of code of each product crate, without blank lines, comments and tests
   header           regenerate runtime-core/include/runtime.h
   miri             core and the null backend under Miri: undefined behaviour, leaks

@@ -6,6 +6,7 @@ mod smoke;
 use std::time::Instant;
 
 use crate::built;
+use crate::lint;
 use crate::process::{Failure, Outcome};
 use crate::requirements;
 use crate::workspace::Workspace;
@@ -23,6 +24,9 @@ pub(crate) fn run_tests(arguments: &[String]) -> Outcome {
         _ => return Err(Failure::new("`test` takes no argument but --all: cargo xtask test [--all]")),
     };
     requirements::install()?;
+    if is_complete {
+        lint::run_checks(&["fuzz targets".to_owned()])?;
+    }
     let workspace = Workspace::read()?;
     let started = Instant::now();
     let executables = built::executables(&mut workspace.cargo(&built::WORKSPACE))?;
