@@ -14,7 +14,7 @@ use crate::device::RunnerSetup;
 use crate::heartbeat::Heartbeat;
 use crate::job::{Job, JobData, has_fresh_inputs};
 use crate::platform::ExitKind;
-use crate::row::Outcome;
+use crate::row::{Check, Finding, Outcome};
 use crate::settings::Settings;
 
 /// Single calls on inputs that were never seen, until one is as fast as it should be: at least so many,
@@ -132,18 +132,22 @@ impl<'j> Judge<'j> {
         observer: &mut Option<Observer<'_>>,
     ) -> Result<(Measurement, Option<Outcome>)> {
         let first = self.windows.first_calls()?;
-        let timing = settings.timing();
+        let mut timing = settings.timing();
+        timing.max_window = self.windows.max_window();
         let mut measurement = time_calls(&mut self.windows, &timing, self.job.spec.cost, observer).await?;
         measurement.validation = first;
         let mut outcome = None;
         if !measurement.validation.is_failed() {
-            self.windows.last_window(measurement.number)?;
-            self.windows.later_calls(self.job)?;
             let median_ns = measurement.statistics.median_ns;
+            self.windows.last_window(self.windows.affordable(measurement.number, median_ns))?;
+            self.windows.later_calls(self.job)?;
             outcome = self.inconsistency(median_ns, 0)?;
             if outcome.is_some() {
                 // A busy machine may have been in the way. The inputs of before have been seen.
                 outcome = self.inconsistency(median_ns, MOST_CALLS)?;
+            }
+            if outcome.is_some() {
+                self.windows.find(Check::SingleCall);
             }
         }
         if measurement.validation.is_passed()
@@ -153,6 +157,11 @@ impl<'j> Judge<'j> {
         }
         measurement.calls = self.windows.history.calls;
         Ok((measurement, outcome))
+    }
+
+    /// What has found that it is wrong or inconsistent, if it is.
+    pub(crate) const fn found(&self) -> Option<Finding> {
+        self.windows.history.found
     }
 
     /// How the runner has ended, if it has.

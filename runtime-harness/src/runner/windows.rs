@@ -11,6 +11,7 @@ use super::loaded::{Canary, Loaded, SharedTensor};
 use super::process::WindowTime;
 use crate::heartbeat::{self, Heartbeat};
 use crate::job::{Due, Job, JobData, LATER_CALLS};
+use crate::row::{Check, Finding};
 use crate::{platform, random};
 
 /// One of so many windows is checked in full, at random.
@@ -47,6 +48,8 @@ pub(super) struct History {
     windows: usize,
     /// The first wrong output, in a window behind the first one.
     pub(super) wrong: Option<Mismatch>,
+    /// Where the first wrong output was found.
+    pub(super) found: Option<Finding>,
 }
 
 /// A call on inputs that were never seen.
@@ -76,6 +79,21 @@ impl Windows {
             windows.loaded.memory.write(canary.at, &windows.pattern(canary));
         }
         windows
+    }
+
+    /// How long a window may take.
+    pub(super) fn max_window(&self) -> Duration {
+        heartbeat::max_window(self.heartbeat.as_deref())
+    }
+
+    /// As many of these calls as a window may have, if a call takes this time.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates, and is not negative"
+    )]
+    pub(super) fn affordable(&self, number: u64, call_ns: f64) -> u64 {
+        number.min((self.max_window().as_nanos() as f64 / call_ns) as u64).max(1)
     }
 
     /// What a canary holds.
@@ -123,13 +141,19 @@ impl Windows {
         self.history.windows % self.loaded.sets.len()
     }
 
-    fn note(&mut self, mut mismatch: Mismatch) {
+    fn note(&mut self, mut mismatch: Mismatch, check: Check) {
         mismatch.after_calls = Some(self.history.calls - 1);
         self.history.wrong.get_or_insert(mismatch);
+        self.find(check);
+    }
+
+    /// Notes what the last window was rejected by.
+    pub(super) fn find(&mut self, check: Check) {
+        self.history.found.get_or_insert(Finding { check, window: self.history.windows as u64 });
     }
 
     /// Compares what the last window has left, in full.
-    fn check_all(&mut self, index: usize, number: u64) -> Result<()> {
+    fn check_all(&mut self, index: usize, number: u64, check: Check) -> Result<()> {
         let Validation::Failed(mismatch) = self.check(index, number)? else { return Ok(()) };
         if self.keeps_state && number != 1 {
             // What a later call writes may happen to look like the poison.
@@ -139,7 +163,7 @@ impl Windows {
                 return Ok(());
             }
         }
-        self.note(mismatch);
+        self.note(mismatch, check);
         Ok(())
     }
 
@@ -153,8 +177,15 @@ impl Windows {
             self.batch(index, 1)?;
             let checked = self.check(index, 1)?;
             match (&first, checked) {
-                (None, checked) => first = Some(checked),
-                (Some(Validation::Passed(_)), Validation::Failed(mismatch)) => self.note(mismatch),
+                (None, checked) => {
+                    if checked.is_failed() {
+                        self.find(Check::FirstCalls);
+                    }
+                    first = Some(checked);
+                }
+                (Some(Validation::Passed(_)), Validation::Failed(mismatch)) => {
+                    self.note(mismatch, Check::FirstCalls);
+                }
                 _ => {}
             }
         }
@@ -168,7 +199,7 @@ impl Windows {
     pub(super) fn last_window(&mut self, number: u64) -> Result<()> {
         let (index, number) = (self.next_set(), if self.restores_each_call { 1 } else { number });
         self.batch(index, number)?;
-        self.check_all(index, number)
+        self.check_all(index, number, Check::LastWindow)
     }
 
     /// Calls that depend on each other, the last of which is compared with those of the reference.
@@ -194,7 +225,7 @@ impl Windows {
         })?;
         self.loaded.runner.check_stopped()?;
         if let Validation::Failed(mismatch) = compared {
-            self.note(mismatch);
+            self.note(mismatch, Check::LaterCall);
         }
         Ok(())
     }
@@ -243,7 +274,7 @@ impl Windows {
         if let Some(data) = data {
             self.loaded.sets[call.set].data = data;
         }
-        self.check_all(call.set, 1)
+        self.check_all(call.set, 1, Check::SingleCall)
     }
 
     /// Compares what a window of a set left, and checks that nothing else has changed. Tensors that the kernel reads and writes hold
@@ -334,21 +365,33 @@ impl Windows {
         let set = &self.loaded.sets[index];
         for tensor in set.tensors.iter().filter(|tensor| tensor.access == Access::Read) {
             let Some(initial) = &set.data.inputs[tensor.arg] else { continue };
-            if !self.holds(tensor.at, initial.bytes()) {
-                let message = format!("the kernel has changed argument {}, which it only reads", tensor.arg);
+            if let Some(byte) = self.first_change(tensor.at, initial.bytes()) {
+                let element = byte / initial.dtype().bytes();
+                let message = format!(
+                    "the kernel has changed element {element} of argument {}, which it only reads, in window {}",
+                    tensor.arg, self.history.windows
+                );
                 return Err(Error::new(ErrorKind::Failed, message));
             }
         }
-        if !self.loaded.canaries.iter().all(|canary| self.holds(canary.at, &self.pattern(canary))) {
-            return Err(Error::new(ErrorKind::Failed, "the kernel has written beside its tensors"));
+        let changed = |canary: &Canary| self.first_change(canary.at, &self.pattern(canary)).is_some();
+        if self.loaded.canaries.iter().any(changed) {
+            let window = self.history.windows;
+            let message = format!("the kernel has written beside its tensors, in window {window}");
+            return Err(Error::new(ErrorKind::Failed, message));
         }
         Ok(())
     }
 
-    fn holds(&self, at: usize, expected: &[u8]) -> bool {
+    /// The first byte that is not as expected.
+    fn first_change(&self, at: usize, expected: &[u8]) -> Option<usize> {
         let mut now = vec![0; expected.len()];
         self.loaded.memory.read(at, &mut now);
-        now == expected
+        if now == expected {
+            None
+        } else {
+            now.iter().zip(expected).position(|(now, expected)| now != expected)
+        }
     }
 }
 
@@ -363,7 +406,7 @@ impl CallWindows for Windows {
         if self.history.wrong.is_none()
             && (chance.is_multiple_of(CHECKED) || !self.has_right_blocks(index, number)?)
         {
-            self.check_all(index, number)?;
+            self.check_all(index, number, Check::TimedWindow)?;
         }
         Ok(time.elapsed.as_nanos() as f64)
     }
