@@ -10,7 +10,7 @@ use crate::counters::CountersAndEnergy;
 use crate::crash_context::CrashContext;
 use crate::device::{DeviceUnderTest, RunnerSetup};
 use crate::heartbeat::{Heartbeat, beat, max_window};
-use crate::job::{BoundKernel, Due, Job, Outputs, has_fresh_inputs};
+use crate::job::{BoundKernel, Due, Job, Outputs, PackageChoice, has_fresh_inputs};
 use crate::noise::{Evidence, Recorder, advice};
 use crate::physics::compared_with_peaks;
 use crate::platform;
@@ -79,20 +79,22 @@ fn evaluate_on(
     let (measured, bound) = match (&device.opened, &place) {
         (Ok(opened), Place::Runner(setup)) => {
             let judged = judge((device, &**opened, setup), job, settings, &mut enter);
-            let row = judged_row((job, settings), device, (judged, phase));
+            let (judged, package) = judged;
+            let row = Row { package, ..judged_row((job, settings), device, (judged, phase)) };
             return Evaluated { row, released: Ok(()) };
         }
         (Err(error), _) | (_, Place::Nowhere(error)) => (Err(error.clone()), None),
         (Ok(opened), _) => measure((device, &**opened), job, settings, &mut enter),
     };
-    let advice = match &place {
-        Place::Believed(why) => {
-            Some(format!("its code ran in the process that makes this row, which believes it: {why}"))
-        }
-        _ => None,
-    };
+    let believed = if let Place::Believed(why) = place { Some(why) } else { None };
     let mut evaluated = finish((job, settings), device, bound, (measured, phase));
-    evaluated.row.advice.extend(advice);
+    if let Some(why) = believed
+        && evaluated.row.is_measured()
+    {
+        let advice = format!("its code ran in the process that makes this row, which believes it: {why}");
+        evaluated.row.advice.push(advice);
+        evaluated.row.believed = Some(why.to_string());
+    }
     evaluated
 }
 
@@ -213,10 +215,14 @@ fn judge(
     job: &Job,
     settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
-) -> Result<(Timed, Option<Outcome>, Option<Finding>)> {
+) -> (Result<(Timed, Option<Outcome>, Option<Finding>)>, Option<PackageChoice>) {
     let name = &under_test.name;
     enter(Phase::Compile, &format!("while \"{}\" was loaded on {name}", job.spec.name));
-    let mut judge = Judge::new(job, (device, under_test.heartbeat.clone()), setup)?;
+    let mut judge = match Judge::new(job, (device, under_test.heartbeat.clone()), setup) {
+        Ok(judge) => judge,
+        Err(error) => return (Err(error), None),
+    };
+    let package = judge.package();
     let lock = under_test.lock(&mut |operation| enter(Phase::Wait, operation));
     let operation = job.running_on(name);
     enter(Phase::Run, &operation);
@@ -231,9 +237,11 @@ fn judge(
         // The parent makes a row of how this process ends, as it does for a kernel that runs in it.
         platform::end_as(kind);
     }
-    let (measurement, doubt) = measured?;
-    let noise = recorder.noise(&measurement);
-    Ok(((ResourceUsage::unknown(), measurement, noise), doubt, found))
+    let timed = measured.map(|(measurement, doubt)| {
+        let noise = recorder.noise(&measurement);
+        ((ResourceUsage::unknown(), measurement, noise), doubt, found)
+    });
+    (timed, package)
 }
 
 /// Checks the kernel again, and measures what was asked for beside the times: after the timing, so that the times are those of a run

@@ -120,8 +120,12 @@ pub(crate) fn status(row: &Row) -> String {
                 0.0 => "exact".to_owned(),
                 error => format!("error {error:.1e}"),
             };
-            let is_unsandboxed = row.runner.as_ref().is_some_and(|runner| !runner.sandboxed);
-            format!("right ({error}{})", if is_unsandboxed { ", unsandboxed" } else { "" })
+            let trust = match &row.runner {
+                Some(runner) if !runner.sandboxed => ", unsandboxed",
+                None if row.believed.is_some() => ", believed",
+                _ => "",
+            };
+            format!("right ({error}{trust})")
         }
         Some(Validation::Failed(mismatch)) => match mismatch.after_calls {
             Some(calls) => format!("wrong (after {calls} calls)"),
@@ -231,8 +235,10 @@ mod tests {
                 let row = row(doubt, &validation);
                 assert_eq!((cells(&row)[2].as_str(), note(&row).as_deref()), (doubt, Some("why")));
             }
-            let row = row("right", &validation);
+            let mut row = row("right", &validation);
             assert!(["right (exact)", "unchecked"].contains(&cells(&row)[2].as_str()));
+            row.believed = Some("counters are read".to_owned());
+            assert!(["right (exact, believed)", "unchecked"].contains(&cells(&row)[2].as_str()));
         }
     }
 

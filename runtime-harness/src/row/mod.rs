@@ -72,6 +72,9 @@ pub struct Row {
     /// How its native code was judged; `None` if it ran in the process that made the row, which then believes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<RunnerUse>,
+    /// Why its native code ran in the worker that made the row, and was believed, although candidates are not trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub believed: Option<String>,
     /// The command that repeats it with the same inputs, if it is rejected and a worker has evaluated it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
@@ -167,6 +170,7 @@ impl Row {
             error_kind: outcome.error_kind().map(|kind| kind.to_string()),
             outcome,
             runner: None,
+            believed: None,
             command: None,
             validation: None,
             arguments: Vec::new(),

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime_core::evaluate::{CallWindows, Mismatch, Tolerance, Validation};
+use runtime_core::evaluate::{CallWindows, HostCaches, Mismatch, Tolerance, Validation};
 use runtime_core::{Access, Error, ErrorKind, HostArray, Result};
 
 use super::loaded::{Canary, Loaded, SharedTensor};
@@ -37,6 +37,12 @@ pub(super) struct Windows {
     /// What canaries are made of, and windows and blocks chosen by. The candidate can read canaries, so each of them is a hash of its
     /// own.
     secret: RandomState,
+    /// Whether the first call is timed, so that nothing is called before it.
+    is_cold: bool,
+    /// To be flushed before samples or calls.
+    caches: Option<HostCaches>,
+    /// Before the next window.
+    is_flush_due: bool,
     pub(super) history: History,
 }
 
@@ -72,6 +78,9 @@ impl Windows {
             keeps_state: job.spec.kept().next().is_some() && !restores_each_call,
             heartbeat,
             secret: RandomState::new(),
+            is_cold: false,
+            caches: None,
+            is_flush_due: false,
             history: History::default(),
         };
         (0..windows.loaded.sets.len()).for_each(|set| windows.loaded.write_inputs(set));
@@ -79,6 +88,11 @@ impl Windows {
             windows.loaded.memory.write(canary.at, &windows.pattern(canary));
         }
         windows
+    }
+
+    /// Whether the first call is timed, and the caches that are flushed.
+    pub(super) fn begin_with(&mut self, is_cold: bool, caches: Option<HostCaches>) {
+        (self.is_cold, self.caches) = (is_cold, caches);
     }
 
     /// How long a window may take.
@@ -117,7 +131,13 @@ impl Windows {
     /// Makes the calls of a sample on initial data and poisoned outputs, after one that brings them into the caches.
     fn batch(&mut self, index: usize, number: u64) -> Result<WindowTime> {
         self.loaded.prepare_outputs(index);
-        if number >= WARMED && !self.keeps_state {
+        let is_flushed = std::mem::take(&mut self.is_flush_due);
+        if let Some(caches) = self.caches.as_mut().filter(|_| is_flushed) {
+            // What the runner's processors hold of the tensors is lost when the judge writes them.
+            self.loaded.write_inputs(index);
+            caches.evict();
+        }
+        if number >= WARMED && !(self.keeps_state || self.is_cold || is_flushed) {
             self.window(index, 1)?;
         }
         self.history.windows += 1;
@@ -142,7 +162,7 @@ impl Windows {
     }
 
     fn note(&mut self, mut mismatch: Mismatch, check: Check) {
-        mismatch.after_calls = Some(self.history.calls - 1);
+        mismatch.after_calls = (self.history.calls > 1).then_some(self.history.calls - 1);
         self.history.wrong.get_or_insert(mismatch);
         self.find(check);
     }
@@ -250,7 +270,7 @@ impl Windows {
         let time = self.cold_call(index, data)?;
         // Before they are compared, which would bring them into the caches.
         let tensors = self.loaded.sets[index].tensors.iter();
-        let mut memory = vec![1; tensors.map(|tensor| tensor.bytes).max().unwrap_or(0)];
+        let mut memory = vec![1; tensors.map(|tensor| tensor.span).max().unwrap_or(0)];
         let [cold, warm] = [(); 2].map(|()| self.copy(index, &mut memory));
         let copy = cold.saturating_sub(warm);
         Ok(SingleCall { time, copy, set: index })
@@ -261,7 +281,7 @@ impl Windows {
         let own = std::process::id().cast_signed();
         let begin = platform::processor_time(own);
         for tensor in &self.loaded.sets[index].tensors {
-            self.loaded.memory.read(tensor.at, &mut memory[..tensor.bytes]);
+            self.loaded.memory.read(tensor.at, &mut memory[..tensor.span]);
         }
         platform::processor_time(own).saturating_sub(begin)
     }
@@ -315,7 +335,7 @@ impl Windows {
         number: u64,
     ) -> Result<HostArray> {
         let mut actual = HostArray::new(expected.dtype(), expected.shape())?;
-        self.loaded.memory.read(tensor.at + at, actual.bytes_mut());
+        tensor.read(&self.loaded.memory, at, actual.bytes_mut());
         if self.keeps_state && number != 1 {
             let size = expected.dtype().bytes();
             let elements = actual.bytes_mut().chunks_exact_mut(size).zip(expected.bytes().chunks_exact(size));
@@ -365,7 +385,9 @@ impl Windows {
         let set = &self.loaded.sets[index];
         for tensor in set.tensors.iter().filter(|tensor| tensor.access == Access::Read) {
             let Some(initial) = &set.data.inputs[tensor.arg] else { continue };
-            if let Some(byte) = self.first_change(tensor.at, initial.bytes()) {
+            let mut now = vec![0; tensor.bytes];
+            tensor.read(&self.loaded.memory, 0, &mut now);
+            if let Some(byte) = first_difference(&now, &tensor.held(initial.bytes())) {
                 let element = byte / initial.dtype().bytes();
                 let message = format!(
                     "the kernel has changed element {element} of argument {}, which it only reads, in window {}",
@@ -374,25 +396,25 @@ impl Windows {
                 return Err(Error::new(ErrorKind::Failed, message));
             }
         }
-        let changed = |canary: &Canary| self.first_change(canary.at, &self.pattern(canary)).is_some();
-        if self.loaded.canaries.iter().any(changed) {
+        let is_unchanged = |canary: &Canary| {
+            let mut now = vec![0; canary.bytes];
+            self.loaded.memory.read(canary.at, &mut now);
+            now == self.pattern(canary)
+        };
+        let memory = &self.loaded.memory;
+        if !self.loaded.canaries.iter().all(is_unchanged)
+            || !set.tensors.iter().all(|tensor| tensor.has_clean_gaps(memory))
+        {
             let window = self.history.windows;
             let message = format!("the kernel has written beside its tensors, in window {window}");
             return Err(Error::new(ErrorKind::Failed, message));
         }
         Ok(())
     }
+}
 
-    /// The first byte that is not as expected.
-    fn first_change(&self, at: usize, expected: &[u8]) -> Option<usize> {
-        let mut now = vec![0; expected.len()];
-        self.loaded.memory.read(at, &mut now);
-        if now == expected {
-            None
-        } else {
-            now.iter().zip(expected).position(|(now, expected)| now != expected)
-        }
-    }
+fn first_difference(now: &[u8], expected: &[u8]) -> Option<usize> {
+    if now == expected { None } else { now.iter().zip(expected).position(|(now, expected)| now != expected) }
 }
 
 impl CallWindows for Windows {
@@ -416,6 +438,7 @@ impl CallWindows for Windows {
     }
 
     fn flush_cache(&mut self) -> Result<()> {
-        Err(Error::unsupported("a flushed cache is not measured in a runner"))
+        self.is_flush_due = true;
+        Ok(())
     }
 }
