@@ -1,9 +1,12 @@
 //! The command that repeats the evaluation of a candidate.
 
+use runtime_core::OptionValue;
+
 use super::PoolOptions;
 use crate::candidate::Candidate;
 use crate::row::{Outcome, Row};
 use crate::settings::Settings;
+use crate::spec::Overrides;
 
 /// The option of the seed, which is another one for each row.
 const SEED: &str = "--input-seed";
@@ -13,16 +16,14 @@ const SEED: &str = "--input-seed";
 pub(super) fn command(candidate: &Candidate, options: &PoolOptions, row: &Row) -> Option<String> {
     let is_rejected = row.status.is_bad() && !matches!(row.outcome, Outcome::CompileFailed { .. });
     let is_told = is_rejected && (row.is_measured() || row.runner.is_some());
-    // A candidate of a tuner may have other load options and extents; `eval` sets neither.
-    let has_options = candidate.overrides.options.is_empty() && candidate.overrides.launch.is_empty();
-    if !is_told || !has_options || candidate.chain.is_some() {
+    if !is_told || candidate.chain.is_some() {
         return None;
     }
     let mut words = vec!["runtime".to_owned(), "eval".to_owned(), candidate.spec.to_str()?.to_owned()];
     let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
     add("--device", candidate.device.clone());
     candidate.options.iter().for_each(|(key, value)| add("--option", format!("{key}={value}")));
-    candidate.overrides.values.iter().for_each(|(name, value)| add("--set", format!("{name}={value}")));
+    overrides(&candidate.overrides)?.into_iter().for_each(|set| add("--set", set));
     candidate.overrides.element.iter().for_each(|element| add("--element", element.to_string()));
     add_settings(&candidate.settings, &mut words);
     words.push("--isolate".to_owned());
@@ -41,6 +42,30 @@ pub(super) fn command(candidate: &Candidate, options: &PoolOptions, row: &Row) -
         words.extend([SEED.to_owned(), seed.to_string()]);
     }
     shlex::try_join(words.iter().map(String::as_str)).ok()
+}
+
+/// The values of `--set`; `None` if it would take one for something else.
+fn overrides(overrides: &Overrides) -> Option<Vec<String>> {
+    let mut all: Vec<String> =
+        overrides.values.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    for (key, values) in &overrides.options {
+        let is_taken_as_it_is = |value: &OptionValue| match value {
+            OptionValue::Text(text) => text.parse::<f64>().is_err() && text.parse::<bool>().is_err(),
+            _ => true,
+        };
+        if values.is_empty() || !values.iter().all(is_taken_as_it_is) {
+            return None;
+        }
+        all.extend(values.iter().map(|value| format!("options.{key}={value}")));
+    }
+    for (key, extents) in &overrides.launch {
+        let extents: Vec<String> = extents.iter().map(ToString::to_string).collect();
+        if extents.iter().any(|extent| extent.contains(',')) {
+            return None;
+        }
+        all.push(format!("launch.{key}={}", extents.join(",")));
+    }
+    Some(all)
 }
 
 /// Adds the options of settings that were given.
@@ -72,7 +97,7 @@ mod tests {
 
     use super::*;
     use crate::row_fixture::row;
-    use crate::spec::{Number, Overrides};
+    use crate::spec::{Extent, Number};
 
     fn candidate() -> Candidate {
         Candidate {
@@ -120,12 +145,19 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_right_or_have_options_of_a_tuner_have_no_command() {
+    fn rows_that_are_right_or_cannot_be_repeated_have_no_command() {
         let options = PoolOptions::new("runtime");
         assert!(command(&candidate(), &options, &row("k", &[1.0], |_| {})).is_none());
         assert!(command(&candidate(), &options, &rejected()).is_some());
         let mut tuned = candidate();
-        tuned.overrides.options.push(("flags".to_owned(), vec!["-O1".into()]));
+        tuned.overrides.options.push(("flags".to_owned(), vec!["-O1 -g".into(), 3_i64.into()]));
+        let extents = vec![Extent::Number(4), Extent::Expression("n / 2".to_owned())];
+        tuned.overrides.launch.insert("groups".to_owned(), extents);
+        let repeated = command(&tuned, &options, &rejected()).unwrap();
+        let set = "--set 'options.flags=-O1 -g' --set options.flags=3 --set 'launch.groups=4,n / 2'";
+        assert!(repeated.contains(set), "{repeated}");
+        // It would be a number.
+        tuned.overrides.options.push(("name".to_owned(), vec!["3".into()]));
         assert!(command(&tuned, &options, &rejected()).is_none());
     }
 }
