@@ -52,7 +52,17 @@ pub fn evaluate_with(
         Ok(new) => evaluated.row.traces = new,
         Err(reason) => evaluated.row.advice.push(reason.to_string()),
     }
-    Evaluated { row: compared_with_peaks(evaluated.row, device, progress), ..evaluated }
+    let row = with_seed(compared_with_peaks(evaluated.row, device, progress), job);
+    Evaluated { row, ..evaluated }
+}
+
+/// A row that is rejected with the seed of its fresh inputs, if it had such.
+fn with_seed(mut row: Row, job: &Job) -> Row {
+    let is_bad = row.status.is_bad();
+    if let Some(runner) = row.runner.as_mut().filter(|runner| is_bad && runner.inputs == Inputs::Fresh) {
+        runner.input_seed = Some(job.fresh.tell_seed());
+    }
+    row
 }
 
 fn evaluate_on(
@@ -110,10 +120,8 @@ fn judged_row(
     };
     let row = row(job, settings, device, (measured, phase)).doubted(doubt);
     let inputs = if has_fresh_inputs(&job.spec) { Inputs::Fresh } else { Inputs::Fixed };
-    let is_told = inputs == Inputs::Fresh && row.status.is_bad();
-    let input_seed = is_told.then(|| job.fresh.tell_seed());
     let found = found.filter(|_| row.status.is_bad());
-    row.judged(RunnerUse { sandboxed: runner::is_sandboxed(), inputs, input_seed, found })
+    row.judged(RunnerUse { sandboxed: runner::is_sandboxed(), inputs, input_seed: None, found })
 }
 
 /// Releases the kernel and makes the row. A device that does not work any more is not used again.
