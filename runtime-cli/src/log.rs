@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use runtime_harness::crash_context::CrashContext;
+use runtime_harness::printable::indented;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
@@ -92,8 +93,8 @@ impl Subscriber for Log {
         let LogFields { backend, message } = fields;
         let kind = if *event.metadata().level() == Level::ERROR { "error" } else { "warning" };
         output::print_stderr(&match event.metadata().target() {
-            CACHE => format!("{kind}: {message}"),
-            _ => format!("{kind}: {backend}: {message}"),
+            CACHE => format!("{kind}: {}", indented(&message)),
+            _ => format!("{kind}: {backend}: {}", indented(&message)),
         });
     }
 

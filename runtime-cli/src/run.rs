@@ -10,6 +10,7 @@ use runtime_core::evaluate::{Evaluation, Validation};
 use runtime_core::{CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, HostArray, Result, Runtime};
 use runtime_harness::crash_context::CrashContext;
 use runtime_harness::job::{BoundKernel, Job, fits};
+use runtime_harness::printable::indented;
 use runtime_harness::release::{self, release};
 use runtime_harness::row::{error_text, status_of};
 use runtime_harness::spec::Spec;
@@ -98,7 +99,7 @@ fn finish(
             Ok(if validation.is_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
         Err(error) => {
-            output::print_stderr(&format!("{row}: failed: {}", error_text(&error)));
+            output::print_stderr(&format!("{row}: failed: {}", indented(&error_text(&error))));
             Ok(ExitCode::FAILURE)
         }
     }

@@ -1,14 +1,15 @@
 //! `runtime worker`: the process that `serve`, `tune` and `eval --isolate` start.
 
 use std::process::Command;
+use std::time::Duration;
 
 use clap::Args;
 use runtime_core::Result;
 use runtime_core::backend::{SANDBOX_VARIABLE, SandboxPolicy};
 use runtime_harness::runner;
-use runtime_harness::worker::{self, WorkerOptions};
+use runtime_harness::worker::{self, DEFAULT_TIMEOUT, WorkerOptions};
 
-use crate::arguments::{ShareArguments, TrustArguments, this_program};
+use crate::arguments::{ShareArguments, TrustArguments, parse_seconds, this_program};
 use crate::registry;
 
 #[derive(Debug, Args)]
@@ -27,6 +28,9 @@ pub(crate) struct WorkerArguments {
     /// Sandbox of kernels and their compilers
     #[arg(long, value_name = "POLICY", default_value_t = SandboxPolicy::Required)]
     sandbox: SandboxPolicy,
+    /// How long whoever started it waits without calls of a kernel returning [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    timeout: Option<Duration>,
     #[command(flatten)]
     share: ShareArguments,
 }
@@ -45,6 +49,7 @@ pub(crate) fn run(arguments: &WorkerArguments) -> Result<()> {
             share,
             sandbox: arguments.sandbox,
             trust: arguments.trust.trust(),
+            timeout: arguments.timeout.unwrap_or(DEFAULT_TIMEOUT),
         };
         #[allow(unsafe_code, reason = "runs the code that specs name")]
         // SAFETY: the user of the command vouches for the code that a spec names (docs/spec.md).

@@ -9,13 +9,13 @@ use crate::board;
 use crate::counters::CountersAndEnergy;
 use crate::crash_context::CrashContext;
 use crate::device::{DeviceUnderTest, RunnerSetup};
-use crate::heartbeat::{Heartbeat, beat};
-use crate::job::{BoundKernel, Due, Job, Outputs, has_fresh_inputs};
+use crate::heartbeat::{Heartbeat, beat, max_window};
+use crate::job::{BoundKernel, Due, Job, Outputs, PackageChoice, has_fresh_inputs};
 use crate::noise::{Evidence, Recorder, advice};
 use crate::physics::compared_with_peaks;
 use crate::platform;
 use crate::release::{self, release};
-use crate::row::{Inputs, Noise, Outcome, Phase, ResourceUsage, Row, RunnerUse};
+use crate::row::{Finding, Inputs, Noise, Outcome, Phase, ResourceUsage, Row, RunnerUse};
 use crate::runner::{self, Judge, Place};
 use crate::settings::Settings;
 use crate::spec::Spec;
@@ -52,7 +52,17 @@ pub fn evaluate_with(
         Ok(new) => evaluated.row.traces = new,
         Err(reason) => evaluated.row.advice.push(reason.to_string()),
     }
-    Evaluated { row: compared_with_peaks(evaluated.row, device, progress), ..evaluated }
+    let row = with_seed(compared_with_peaks(evaluated.row, device, progress), job);
+    Evaluated { row, ..evaluated }
+}
+
+/// A row that is rejected with the seed of its fresh inputs, if it had such.
+fn with_seed(mut row: Row, job: &Job) -> Row {
+    let is_bad = row.status.is_bad();
+    if let Some(runner) = row.runner.as_mut().filter(|runner| is_bad && runner.inputs == Inputs::Fresh) {
+        runner.input_seed = Some(job.fresh.tell_seed());
+    }
+    row
 }
 
 fn evaluate_on(
@@ -79,20 +89,22 @@ fn evaluate_on(
     let (measured, bound) = match (&device.opened, &place) {
         (Ok(opened), Place::Runner(setup)) => {
             let judged = judge((device, &**opened, setup), job, settings, &mut enter);
-            let row = judged_row((job, settings), device, (judged, phase));
+            let (judged, package) = judged;
+            let row = Row { package, ..judged_row((job, settings), device, (judged, phase)) };
             return Evaluated { row, released: Ok(()) };
         }
         (Err(error), _) | (_, Place::Nowhere(error)) => (Err(error.clone()), None),
         (Ok(opened), _) => measure((device, &**opened), job, settings, &mut enter),
     };
-    let advice = match &place {
-        Place::Believed(why) => {
-            Some(format!("its code ran in the process that makes this row, which believes it: {why}"))
-        }
-        _ => None,
-    };
+    let believed = if let Place::Believed(why) = place { Some(why) } else { None };
     let mut evaluated = finish((job, settings), device, bound, (measured, phase));
-    evaluated.row.advice.extend(advice);
+    if let Some(why) = believed
+        && evaluated.row.is_measured()
+    {
+        let advice = format!("its code ran in the process that makes this row, which believes it: {why}");
+        evaluated.row.advice.push(advice);
+        evaluated.row.believed = Some(why.to_string());
+    }
     evaluated
 }
 
@@ -100,17 +112,16 @@ fn evaluate_on(
 fn judged_row(
     (job, settings): (&Job, &Settings),
     device: &DeviceUnderTest,
-    (judged, phase): (Result<(Timed, Option<Outcome>)>, Phase),
+    (judged, phase): (Result<(Timed, Option<Outcome>, Option<Finding>)>, Phase),
 ) -> Row {
-    let (measured, doubt) = match judged {
-        Ok((timed, doubt)) => (Ok((timed, CountersAndEnergy::default())), doubt),
-        Err(error) => (Err(error), None),
+    let (measured, doubt, found) = match judged {
+        Ok((timed, doubt, found)) => (Ok((timed, CountersAndEnergy::default())), doubt, found),
+        Err(error) => (Err(error), None, None),
     };
     let row = row(job, settings, device, (measured, phase)).doubted(doubt);
     let inputs = if has_fresh_inputs(&job.spec) { Inputs::Fresh } else { Inputs::Fixed };
-    let is_told = inputs == Inputs::Fresh && row.status.is_bad();
-    let input_seed = is_told.then(|| job.fresh.tell_seed());
-    row.judged(RunnerUse { sandboxed: runner::is_sandboxed(), inputs, input_seed })
+    let found = found.filter(|_| row.status.is_bad());
+    row.judged(RunnerUse { sandboxed: runner::is_sandboxed(), inputs, input_seed: None, found })
 }
 
 /// Releases the kernel and makes the row. A device that does not work any more is not used again.
@@ -205,16 +216,21 @@ fn measure(
     (measured, Some(bound))
 }
 
-/// Measures a kernel in a runner. The second result is why its times are not believed.
+/// Measures a kernel in a runner. The other results are why its times are not believed, and what has found that it is wrong or
+/// inconsistent.
 fn judge(
     (under_test, device, setup): (&DeviceUnderTest, &dyn CommonRuntime, &RunnerSetup),
     job: &Job,
     settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
-) -> Result<(Timed, Option<Outcome>)> {
+) -> (Result<(Timed, Option<Outcome>, Option<Finding>)>, Option<PackageChoice>) {
     let name = &under_test.name;
     enter(Phase::Compile, &format!("while \"{}\" was loaded on {name}", job.spec.name));
-    let mut judge = Judge::new(job, (device, under_test.heartbeat.clone()), setup)?;
+    let mut judge = match Judge::new(job, (device, under_test.heartbeat.clone()), setup) {
+        Ok(judge) => judge,
+        Err(error) => return (Err(error), None),
+    };
+    let package = judge.package();
     let lock = under_test.lock(&mut |operation| enter(Phase::Wait, operation));
     let operation = job.running_on(name);
     enter(Phase::Run, &operation);
@@ -222,16 +238,18 @@ fn judge(
     let mut observer: Option<Observer<'_>> = Some(Box::new(|moment| recorder.observe(moment)));
     beat(under_test.heartbeat.as_deref());
     let measured = block_on(judge.measure(settings, &mut observer)).flatten();
-    let end = judge.end();
+    let (end, found) = (judge.end(), judge.found());
     drop((lock, observer, judge));
     if let Some(kind) = end {
         let _context = CrashContext::enter(operation);
         // The parent makes a row of how this process ends, as it does for a kernel that runs in it.
         platform::end_as(kind);
     }
-    let (measurement, doubt) = measured?;
-    let noise = recorder.noise(&measurement);
-    Ok(((ResourceUsage::unknown(), measurement, noise), doubt))
+    let timed = measured.map(|(measurement, doubt)| {
+        let noise = recorder.noise(&measurement);
+        ((ResourceUsage::unknown(), measurement, noise), doubt, found)
+    });
+    (timed, package)
 }
 
 /// Checks the kernel again, and measures what was asked for beside the times: after the timing, so that the times are those of a run
@@ -335,6 +353,7 @@ pub(crate) async fn time(
     let mut recorder = Recorder::new(device, turn.is_some());
     let mut evaluation = evaluation(bound, job, settings.validates())?;
     evaluation.timing = settings.timing();
+    evaluation.timing.max_window = max_window(heartbeat);
     evaluation.cost = spec.cost;
     evaluation.turn = turn;
     let usage = ResourceUsage::of(&bound.kernel, &bound.config(spec)?, spec.local_bytes());

@@ -20,6 +20,13 @@ pub fn printable_lines(text: &str) -> String {
     text.replace(|character| is_obeyed(character) && !matches!(character, '\n' | '\t'), "\u{fffd}")
 }
 
+/// Text of several lines in a report, of which only the first begins at its margin: none of the others can be taken for a line of
+/// the report itself.
+#[must_use]
+pub fn indented(text: &str) -> String {
+    printable_lines(text.trim_end()).replace('\n', "\n    ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +37,8 @@ mod tests {
     fn nothing_is_left_that_a_terminal_obeys() {
         assert_eq!(printable(HOSTILE), " [2Ja   b c d ");
         assert_eq!(printable_lines(HOSTILE), "\u{fffd}[2Ja\u{fffd}\n\tb\u{fffd}c\u{fffd}d\u{fffd}");
+        assert_eq!(indented("a\nb\r\n\n"), "a\n    b");
+        assert_eq!(indented(HOSTILE), "\u{fffd}[2Ja\u{fffd}\n    \tb\u{fffd}c\u{fffd}d\u{fffd}");
         for plain in ["\u{e4}\u{6f22}\u{2192} 1.5", ""] {
             assert_eq!((printable(plain), printable_lines(plain)), (plain.to_owned(), plain.to_owned()));
         }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use runtime_core::backend::did_you_mean;
 use runtime_core::{CommonRuntime, DType, Error, OptionValue, Options, Result, Runtime};
 use runtime_harness::Overrides;
-use runtime_harness::spec::Number;
+use runtime_harness::spec::{Extent, Number};
 
 pub(crate) use pool::{PoolArguments, ShareArguments, TrustArguments, this_program};
 pub(crate) use timing::SettingsArguments;
@@ -64,12 +65,22 @@ impl OpenArguments {
     }
 }
 
+/// What an override sets.
+#[derive(Clone, Debug, PartialEq)]
+enum Override {
+    Value(String, Number),
+    /// A value of a load option, of which the spec's own ones are replaced.
+    Option(String, OptionValue),
+    Launch(String, Vec<Extent>),
+}
+
 /// Overrides of values in the specs. Each override must apply to every spec.
 #[derive(Debug, Args)]
 pub(crate) struct OverrideArguments {
-    /// Override a scalar argument or a constant; may be repeated
+    /// Override a scalar argument or a constant, a load option of the kernel (`options.KEY=VALUE`), or an extent of its launch
+    /// (`launch.groups=4,2`); may be repeated
     #[arg(long = "set", value_name = "NAME=NUMBER", value_parser = parse_override)]
-    values: Vec<(String, Number)>,
+    set: Vec<Override>,
     /// Override the element type, e.g. `f16`
     #[arg(long, value_name = "DTYPE")]
     element: Option<DType>,
@@ -79,15 +90,32 @@ impl OverrideArguments {
     /// The overrides, checked for duplicates.
     ///
     /// # Errors
-    /// `InvalidArgument` if a name has two values.
+    /// `InvalidArgument` if a name has two values; load options may have several.
     pub(crate) fn overrides(&self) -> Result<Overrides> {
-        for (at, (name, value)) in self.values.iter().enumerate() {
-            if let Some((_, other)) = self.values[..at].iter().find(|(other, _)| other == name) {
-                let message = format!("--set {name}={other} and --set {name}={value}: give only one value");
-                return Err(Error::invalid(message));
+        let mut overrides = Overrides { element: self.element, ..Overrides::default() };
+        let twice = |what: &str| Err(Error::invalid(format!("{what}: give only one value")));
+        for set in &self.set {
+            match set {
+                Override::Value(name, value) => {
+                    if let Some((_, other)) = overrides.values.iter().find(|(other, _)| other == name) {
+                        return twice(&format!("--set {name}={other} and --set {name}={value}"));
+                    }
+                    overrides.values.push((name.clone(), *value));
+                }
+                Override::Option(key, value) => {
+                    match overrides.options.iter_mut().find(|(other, _)| other == key) {
+                        Some((_, values)) => values.push(value.clone()),
+                        None => overrides.options.push((key.clone(), vec![value.clone()])),
+                    }
+                }
+                Override::Launch(key, extents) => {
+                    if overrides.launch.insert(key.clone(), extents.clone()).is_some() {
+                        return twice(&format!("--set launch.{key}"));
+                    }
+                }
             }
         }
-        Ok(Overrides { values: self.values.clone(), element: self.element, ..Overrides::default() })
+        Ok(overrides)
     }
 }
 
@@ -118,13 +146,28 @@ pub(crate) fn parse_option(text: &str) -> Result<(String, OptionValue), String> 
     Ok((key.to_owned(), value))
 }
 
-/// Parses `NAME=NUMBER`, where `true` and `false` count as numbers.
-fn parse_override(text: &str) -> Result<(String, Number), String> {
+/// What `launch.KEY` may name.
+const EXTENTS: [&str; 4] = ["groups", "group_size", "cluster", "grain"];
+
+/// Parses `NAME=NUMBER`, where `true` and `false` count as numbers, `options.KEY=VALUE` and `launch.KEY=EXTENT,…`.
+fn parse_override(text: &str) -> Result<Override, String> {
     let (name, value) = parse_option(text).map_err(|_| "expected NAME=NUMBER")?;
+    if let Some(key) = name.strip_prefix("options.").filter(|key| !key.is_empty()) {
+        return Ok(Override::Option(key.to_owned(), value));
+    }
+    if let Some(key) = name.strip_prefix("launch.") {
+        if !EXTENTS.contains(&key) {
+            return Err(did_you_mean(key, &EXTENTS));
+        }
+        let extent =
+            |text: &str| text.parse().map_or_else(|_| Extent::Expression(text.to_owned()), Extent::Number);
+        let extents = text.split_once('=').map_or("", |(_, extents)| extents).split(',');
+        return Ok(Override::Launch(key.to_owned(), extents.map(str::trim).map(extent).collect()));
+    }
     match value {
-        OptionValue::Flag(flag) => Ok((name, Number::Bool(flag))),
-        OptionValue::Integer(integer) => Ok((name, Number::Integer(i128::from(integer)))),
-        OptionValue::Number(number) => Ok((name, Number::Float(number))),
+        OptionValue::Flag(flag) => Ok(Override::Value(name, Number::Bool(flag))),
+        OptionValue::Integer(integer) => Ok(Override::Value(name, Number::Integer(i128::from(integer)))),
+        OptionValue::Number(number) => Ok(Override::Value(name, Number::Float(number))),
         _ => Err("expected NAME=NUMBER".to_owned()),
     }
 }
@@ -139,6 +182,39 @@ mod tests {
         assert_eq!(parse_seconds("2592000"), Ok(Duration::from_secs(2_592_000)));
         for text in ["2592001", "1e308", "inf", "nan", "-1", "x"] {
             assert!(parse_seconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_options_and_extents_are_set() {
+        let set = |texts: &[&str]| {
+            let set = texts.iter().map(|text| parse_override(text)).collect::<Result<_, _>>()?;
+            let arguments = OverrideArguments { set, element: None };
+            arguments.overrides().map_err(|error| error.to_string())
+        };
+        let overrides = set(&[
+            "n=3",
+            "options.flags=-O3 -DA=1",
+            "options.flags=-g",
+            "options.debug=true",
+            "launch.groups=4, ceil(n / 2)",
+        ]);
+        let overrides = overrides.unwrap();
+        assert_eq!(overrides.values, [("n".to_owned(), Number::Integer(3))]);
+        let flags = vec![OptionValue::Text("-O3 -DA=1".to_owned()), OptionValue::Text("-g".to_owned())];
+        let debug = vec![OptionValue::Flag(true)];
+        assert_eq!(overrides.options, [("flags".to_owned(), flags), ("debug".to_owned(), debug)]);
+        let groups = [Extent::Number(4), Extent::Expression("ceil(n / 2)".to_owned())];
+        assert_eq!(overrides.launch["groups"], groups);
+        for (wrong, word) in [
+            (&["n=x"][..], "NAME=NUMBER"),
+            (&["options.=x"], "NAME=NUMBER"),
+            (&["launch.group=4"], "groups"),
+            (&["n=3", "n=4"], "only one value"),
+            (&["launch.grain=3", "launch.grain=4"], "only one value"),
+        ] {
+            let error = set(wrong).unwrap_err();
+            assert!(error.contains(word), "{wrong:?}: {error}");
         }
     }
 

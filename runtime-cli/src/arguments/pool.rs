@@ -191,7 +191,10 @@ impl PoolArguments {
         if self.share.is_shared() {
             options.arguments.push("--share".into());
         }
-        options.timeout = self.timeout.unwrap_or(options.timeout);
+        if let Some(timeout) = self.timeout {
+            options.timeout = timeout;
+            options.arguments.extend(["--timeout".into(), timeout.as_secs_f64().to_string().into()]);
+        }
         options.compile_timeout = self.compile_timeout.unwrap_or(options.compile_timeout);
         options.arguments.extend(self.trust.words());
         if let Some(bytes) = self.memory_limit {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use runtime_core::{Error, ErrorKind, Options, Result};
+use runtime_harness::printable::indented;
 use runtime_harness::worker::protocol::Reply;
 use runtime_harness::{Row, Spec};
 
@@ -56,7 +57,7 @@ impl Run {
 
     /// Says what the run is waiting for, or what has gone wrong beside its rows, on standard error.
     pub(super) fn note(&self, text: &str) {
-        self.progress.suspend(|| output::print_stderr(text));
+        self.progress.suspend(|| output::print_stderr(&indented(text)));
     }
 
     /// Adds a row to every report. Returns `false` once no report can be written any more.

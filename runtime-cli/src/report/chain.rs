@@ -5,6 +5,7 @@ use std::fmt::Write;
 use runtime_core::evaluate::{Measurement, Validation};
 use runtime_harness::Row;
 use runtime_harness::number_format::{median, significant};
+use runtime_harness::printable::indented;
 use runtime_harness::row::{ChainRun, Fusion, TensorCheck, headline};
 
 /// The lines of a row; the first one begins with the links.
@@ -44,7 +45,7 @@ fn line(text: &mut String, line: &str) {
 fn failure(row: &Row) -> String {
     let reason = row.reason.as_deref().unwrap_or_default();
     let how = if row.status == runtime_harness::Status::NotRun { "not run" } else { "failed" };
-    let details = if reason.contains('\n') { format!("{reason}\n") } else { String::new() };
+    let details = if reason.contains('\n') { format!("    {}\n", indented(reason)) } else { String::new() };
     format!("{} on {}: {how}: {}\n{details}", row.kernel.name, row.device, headline(reason))
 }
 

@@ -27,7 +27,8 @@ impl Notes {
     pub(super) fn row(&mut self, row: &Row) -> String {
         // The headline of an unmeasured row is in its cell.
         let note = note(row).filter(|_| row.is_measured()).map(|note| headline(&note));
-        for line in note.iter().chain(&row.advice) {
+        let repeated = row.command.as_ref().map(|command| format!("to repeat it: {command}"));
+        for line in note.iter().chain(&repeated).chain(&row.advice) {
             let heading = format!("{} on {}", row.kernel.name, row.device);
             let _ = writeln!(self.0, "- {}: {}", escaped(&heading), escaped(line));
         }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use console::measure_text_width;
 use runtime_core::evaluate::{Measurement, Validation};
 use runtime_harness::number_format::{count, duration, median, significant};
-use runtime_harness::printable::printable;
+use runtime_harness::printable::{indented, printable};
 use runtime_harness::row::{ArgumentPlacement, Counts, Floor, ResourceUsage, Roofline, headline};
 use runtime_harness::{Row, Status};
 
@@ -54,11 +54,10 @@ impl Columns {
         if !row.is_measured() && cells.last_mut().is_some_and(|reason| self.shorten(reason)) {
             note = row.reason.clone();
         }
-        if let Some(note) = note {
-            let _ = writeln!(self.notes, "{} on {}: {note}", row.kernel.name, row.device);
-        }
-        for advice in &row.advice {
-            let _ = writeln!(self.notes, "{} on {}: {advice}", row.kernel.name, row.device);
+        let heading = format!("{} on {}", printable(&row.kernel.name), printable(&row.device));
+        let repeated = row.command.as_ref().map(|command| format!("to repeat it: {command}"));
+        for note in note.iter().chain(&repeated).chain(&row.advice) {
+            let _ = writeln!(self.notes, "{heading}: {}", indented(note));
         }
         self.line(&cells)
     }
@@ -121,8 +120,12 @@ pub(crate) fn status(row: &Row) -> String {
                 0.0 => "exact".to_owned(),
                 error => format!("error {error:.1e}"),
             };
-            let is_unsandboxed = row.runner.as_ref().is_some_and(|runner| !runner.sandboxed);
-            format!("right ({error}{})", if is_unsandboxed { ", unsandboxed" } else { "" })
+            let trust = match &row.runner {
+                Some(runner) if !runner.sandboxed => ", unsandboxed",
+                None if row.believed.is_some() => ", believed",
+                _ => "",
+            };
+            format!("right ({error}{trust})")
         }
         Some(Validation::Failed(mismatch)) => match mismatch.after_calls {
             Some(calls) => format!("wrong (after {calls} calls)"),
@@ -232,9 +235,24 @@ mod tests {
                 let row = row(doubt, &validation);
                 assert_eq!((cells(&row)[2].as_str(), note(&row).as_deref()), (doubt, Some("why")));
             }
-            let row = row("right", &validation);
+            let mut row = row("right", &validation);
             assert!(["right (exact)", "unchecked"].contains(&cells(&row)[2].as_str()));
+            row.believed = Some("counters are read".to_owned());
+            assert!(["right (exact, believed)", "unchecked"].contains(&cells(&row)[2].as_str()));
         }
+    }
+
+    #[test]
+    fn no_message_looks_like_another_row() {
+        let mut columns = Columns::new(["k"].into_iter(), ["host:0"].into_iter());
+        let forged = "other  host:0  right (exact)  1 ns";
+        let mut failed = row("failed", &serde_json::Value::Null);
+        (failed.measurement, failed.reason) = (None, Some(format!("error\n{forged}\r{forged}\n")));
+        failed.advice = vec![format!("advice\n{forged}")];
+        failed.kernel.name = format!("k\n{forged}");
+        let text = columns.row(&failed) + &columns.notes();
+        assert!(text.contains(forged) && !text.contains('\r'), "{text}");
+        assert!(text.lines().all(|line| !line.starts_with("other")), "{text}");
     }
 
     #[test]

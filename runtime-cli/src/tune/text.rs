@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use runtime_harness::Spec;
+use runtime_harness::printable::printable;
 use runtime_harness::tune::{Ranked, Ranking, Trial, TrialClass, Tuning};
 
 use crate::report::{escaped, headline, median, significant, status};
@@ -131,7 +132,10 @@ fn notes(tuning: &Tuning, ranking: &Ranking, top: usize) -> Vec<String> {
 
 fn failure(trial: &Trial) -> String {
     let what = if trial.class() == TrialClass::Wrong { "wrong" } else { "failed" };
-    format!("  {what}: {}: {}", values(trial), reason(trial))
+    let repeated = trial.row.command.as_ref();
+    let repeated =
+        repeated.map_or_else(String::new, |command| format!("; to repeat it: {}", printable(command)));
+    format!("  {what}: {}: {}{repeated}", values(trial), reason(trial))
 }
 
 fn reason(trial: &Trial) -> String {

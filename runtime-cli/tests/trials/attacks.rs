@@ -5,6 +5,7 @@
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use libtest_mimic::{Completion, Failed, Trial};
 use serde_json::Value;
@@ -30,6 +31,7 @@ use = "write"
 scalar = "f32"
 value = 2.5
 [[arg]]
+name = "n"
 scalar = "i64"
 value = 1000
 [reference]
@@ -52,11 +54,18 @@ struct Attack {
     runs_here: bool,
 }
 
-/// A kind of outcome, and what the median is at least or at most, in milliseconds.
+/// A kind of outcome, and what the median, in milliseconds, or the largest error, in ulp, is at least or at most.
 #[derive(Clone, Debug)]
 struct Expectation {
     kind: String,
-    bound: Option<(bool, f64)>,
+    bound: Option<Bound>,
+}
+
+#[derive(Clone, Debug)]
+struct Bound {
+    is_least: bool,
+    value: f64,
+    unit: String,
 }
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -66,7 +75,39 @@ pub(crate) fn trials() -> Vec<Trial> {
             false => Ok(Completion::ignored_with("it is for another processor")),
         })
     };
-    attacks().into_iter().map(trial).collect()
+    let repeated =
+        sandboxed::trial("attacks::a_rejected_row_names_the_command_that_repeats_it".to_owned(), || {
+            repeat_a_rejected_row().map(|()| Completion::Completed)
+        });
+    attacks().into_iter().map(trial).chain([repeated]).collect()
+}
+
+fn repeat_a_rejected_row() -> Result<(), Failed> {
+    let run = Run::new("knows_the_inputs")?;
+    let spec = "it's a spec.toml";
+    std::fs::rename(run.0.path().join("spec.toml"), run.0.path().join(spec))?;
+    let mut command = sandboxed::command(run.0.path(), &["host"]);
+    command.args([spec, "--device", "host:0", "--set", "n=1000", "--sandbox", "required"]);
+    let (rows, said) = sandboxed::rows(&mut command, run.0.path())?;
+    let first = rows.first().ok_or_else(|| Failed::from(said.clone()))?;
+    let told = first["command"].as_str().and_then(|command| command.strip_prefix("runtime "));
+    let told = told.ok_or_else(|| Failed::from(first.to_string()))?;
+    assert!(said.contains(&format!("to repeat it: runtime {told}")), "{said}");
+    let found = &first["runner"]["found"];
+    assert!(found["check"] == "single_call" && found["window"].as_u64() > Some(2), "{first}");
+    let reason = format!("found in window {}, a single call", found["window"]);
+    assert!(first["reason"].as_str().is_some_and(|text| text.contains(&reason)), "{first}");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("'{}' {told} \"$0\" \"$1\"", env!("CARGO_BIN_EXE_runtime"))]);
+    shell.current_dir(run.0.path()).envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let (rows, said) = sandboxed::rows(&mut shell, run.0.path())?;
+    let second = rows.first().ok_or_else(|| Failed::from(said))?;
+    for field in ["argument", "worst_index", "actual", "expected", "wrong"] {
+        let [first, second] = [first, second].map(|row| &row["outcome"][field]);
+        assert!(!first.is_null() && first == second, "{field}: {first} and {second}");
+    }
+    assert_eq!(second["command"], first["command"]);
+    Ok(())
 }
 
 fn folder() -> PathBuf {
@@ -125,20 +166,27 @@ impl Attack {
 }
 
 impl Expectation {
+    /// `KIND`, or `KIND, in at least 2 ms`, or `KIND, with at most 4 ulp`.
     fn parse(text: &str) -> Self {
-        let (kind, bound) =
-            text.split_once(", in at ").map_or((text, None), |(kind, bound)| (kind, Some(bound)));
-        let bound = bound.map(|bound| {
-            let (which, time) = bound.trim_end_matches(" ms").split_once(' ').unwrap();
-            (which == "least", time.parse().unwrap())
+        let mut words = text.split(' ');
+        let kind = words.next().unwrap().trim_end_matches(',').to_owned();
+        let bound = words.collect::<Vec<_>>();
+        let bound = (!bound.is_empty()).then(|| match bound[..] {
+            ["in" | "with", "at", which, value, unit] => {
+                Bound { is_least: which == "least", value: value.parse().unwrap(), unit: unit.to_owned() }
+            }
+            _ => panic!("{text}"),
         });
-        Self { kind: kind.to_owned(), bound }
+        Self { kind, bound }
     }
 
     fn check(&self, row: &Value) -> Result<(), Failed> {
-        let median_ms = row["measurement"]["statistics"]["median_ns"].as_f64().map(|time| time / 1e6);
-        let holds = self.bound.is_none_or(|(is_least, bound)| {
-            median_ms.is_some_and(|median| if is_least { median >= bound } else { median <= bound })
+        let holds = self.bound.as_ref().is_none_or(|Bound { is_least, value, unit }| {
+            let found = match &**unit {
+                "ulp" => row["validation"]["max_ulp"].as_f64(),
+                _ => row["measurement"]["statistics"]["median_ns"].as_f64().map(|time| time / 1e6),
+            };
+            found.is_some_and(|found| if *is_least { found >= *value } else { found <= *value })
         });
         match row["outcome"]["kind"] == self.kind && holds {
             true => Ok(()),
@@ -169,6 +217,12 @@ impl Run {
     fn write_spec(&self, name: &str) -> std::io::Result<()> {
         let text = SPEC.replace("{attacks}", &folder().display().to_string());
         let text = text.replace("{folder}", &self.0.path().display().to_string()).replace("{name}", name);
+        let code = std::fs::read_to_string(folder().join(format!("{name}.c")))?;
+        let tolerance = code.lines().find_map(|line| line.strip_prefix("// Tolerance: "));
+        let text = match tolerance {
+            Some(rtol) => text.replace("[eval]", &format!("rtol = {}\n[eval]", rtol.trim_end_matches('.'))),
+            None => text,
+        };
         std::fs::write(self.0.path().join("spec.toml"), text)
     }
 

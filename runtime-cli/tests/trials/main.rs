@@ -4,6 +4,7 @@ mod attacks;
 mod boards;
 mod compilers;
 mod honest;
+mod jobs;
 mod launchers;
 mod sandboxed;
 
@@ -12,9 +13,15 @@ use std::process::ExitCode;
 use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
-    let trials =
-        [boards::trials(), compilers::trials(), launchers::trials(), attacks::trials(), honest::trials()]
-            .into_iter()
-            .flatten();
+    let trials = [
+        boards::trials(),
+        compilers::trials(),
+        launchers::trials(),
+        attacks::trials(),
+        honest::trials(),
+        jobs::trials(),
+    ]
+    .into_iter()
+    .flatten();
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }

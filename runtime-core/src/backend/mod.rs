@@ -77,8 +77,8 @@ pub use crate::model::options::{OptionScope, OptionSpec, did_you_mean};
 pub use crate::panics::{contain, panic_message};
 pub use crate::platform::program::{
     MissingPart, OUTPUT_BYTES, Output, Process, SANDBOX_VARIABLE, Sandbox, SandboxLimits, SandboxPart,
-    SandboxPolicy, check_privileges, exhausted, find_in_path, find_program, missing_sandbox_parts,
-    run_program, spawn_program, start_no_processes,
+    SandboxPolicy, check_privileges, exhausted, find_in_path, find_program, huge_page_file,
+    missing_sandbox_parts, run_program, spawn_program, start_no_processes,
 };
 pub use crate::platform::trust::{read_trusted, trusted_file, trusted_folder};
 pub use crate::platform::{

@@ -98,6 +98,21 @@ pub struct Agreement {
     /// The largest absolute error.
     #[serde(deserialize_with = "null_is_infinite")]
     pub max_absolute_error: f64,
+    /// The largest error in units in the last place: how many numbers of the output's type lie between an
+    /// element and what is expected. 0 for types that are compared exactly; `None` in older reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_ulp: Option<u64>,
+}
+
+impl Agreement {
+    /// That of these outputs and others together.
+    fn and(self, other: Self) -> Self {
+        Self {
+            elements: self.elements + other.elements,
+            max_absolute_error: self.max_absolute_error.max(other.max_absolute_error),
+            max_ulp: self.max_ulp.max(other.max_ulp),
+        }
+    }
 }
 
 /// How an output differs from its reference.
@@ -205,7 +220,7 @@ impl ElementValue {
         }
     }
 
-    /// The error of `self` against `expected`. NaN equals NaN: a NaN in the reference expects one.
+    /// The error of `self` against `expected`, whose bytes differ. NaN equals NaN: a NaN in the reference expects one.
     fn error(self, expected: Self, (rtol, atol): (f64, f64)) -> ElementError {
         let error = |absolute_error: f64, magnitude: f64| {
             let tolerance = atol + rtol * magnitude;
@@ -213,7 +228,10 @@ impl ElementValue {
             ElementError { excess, absolute_error }
         };
         match (self, expected) {
-            (Self::Integer(a), Self::Integer(b)) => error(a.abs_diff(b) as f64, b.unsigned_abs() as f64),
+            // Elements that are compared exactly, and differ: perhaps only in a byte that the number lacks.
+            (Self::Integer(a), Self::Integer(b)) => {
+                ElementError { excess: f64::INFINITY, absolute_error: a.abs_diff(b) as f64 }
+            }
             (Self::Float(ar, ai), Self::Float(br, bi)) => {
                 let (re, im) = (part_error(ar, br), part_error(ai, bi));
                 if re.is_infinite() || im.is_infinite() {
@@ -256,6 +274,31 @@ fn part_error(actual: f64, expected: f64) -> f64 {
     }
 }
 
+/// The error of an element in units in the last place: the distance of its bits, in the order of the numbers
+/// that they mean. That of a complex number is the larger one of its parts.
+fn ulp_distance(dtype: DType, actual: &[u8], expected: &[u8]) -> u64 {
+    let part = dtype.complex_part().unwrap_or(dtype);
+    let of_part = |(actual, expected): (&[u8], &[u8])| {
+        let (a, b) = (ElementValue::read(part, actual), ElementValue::read(part, expected));
+        match (a, b) {
+            (ElementValue::Float(a, _), ElementValue::Float(b, _)) if part_error(a, b) > 0.0 => {
+                place_in_order(actual).abs_diff(place_in_order(expected))
+            }
+            _ => 0,
+        }
+    };
+    let size = part.bytes();
+    actual.chunks_exact(size).zip(expected.chunks_exact(size)).map(of_part).max().unwrap_or(0)
+}
+
+/// The place of a floating-point number among all of its type. Their bits are a sign and a magnitude.
+fn place_in_order(bytes: &[u8]) -> i64 {
+    let bits = bytes.iter().rev().fold(0, |bits: u64, byte| bits << 8 | u64::from(*byte));
+    let sign = 1 << (8 * bytes.len() - 1);
+    let magnitude = (bits & (sign - 1)).cast_signed();
+    if bits & sign == 0 { magnitude } else { -magnitude }
+}
+
 fn read_pod<T: bytemuck::Pod>(bytes: &[u8]) -> T {
     bytemuck::pod_read_unaligned(bytes)
 }
@@ -271,7 +314,7 @@ fn compare(
 ) -> Result<Agreement, Box<Mismatch>> {
     let (dtype, size) = (expected.dtype(), expected.dtype().bytes());
     let bounds = tolerance.bounds(dtype);
-    let mut agreement = Agreement { elements: expected.len(), max_absolute_error: 0.0 };
+    let mut agreement = Agreement { elements: expected.len(), max_absolute_error: 0.0, max_ulp: Some(0) };
     let mut worst: Option<(usize, ElementError)> = None;
     let (mut wrong, mut unwritten) = (0, 0);
     let pairs = actual.bytes().chunks_exact(size).zip(expected.bytes().chunks_exact(size));
@@ -282,6 +325,7 @@ fn compare(
         }
         let error = ElementValue::read(dtype, a).error(ElementValue::read(dtype, b), bounds);
         agreement.max_absolute_error = agreement.max_absolute_error.max(error.absolute_error);
+        agreement.max_ulp = agreement.max_ulp.max(Some(ulp_distance(dtype, a, b)));
         if error.excess > 1.0 {
             wrong += 1;
             unwritten += usize::from(poison.is_some_and(|poison| a.iter().all(|&byte| byte == poison)));
@@ -310,23 +354,46 @@ fn compare(
 }
 
 /// A byte to fill an output with before the kernel runs, so that elements the kernel does not write count as
-/// wrong.
+/// wrong: the one that would be right for the fewest elements, of several the largest.
 ///
-/// 0xFF makes every float a NaN. If the reference contains an element that matches the poison (a NaN, or the
-/// integer -1), another byte is used. Only an 8-bit reference with all 256 values leaves no such byte and
-/// gets 0xFF.
+/// 0xFF makes every float a NaN. Only if each byte would be right somewhere, as for an 8-bit reference with
+/// all 256 values, may elements pass that were not written; never all of them.
 fn poison(expected: &HostArray, tolerance: &Tolerance) -> u8 {
     let (dtype, size) = (expected.dtype(), expected.dtype().bytes());
     let bounds = tolerance.bounds(dtype);
-    let shows = |byte: &u8| {
-        let element = [*byte; 16];
-        let filled = ElementValue::read(dtype, &element[..size]);
-        expected
-            .bytes()
-            .chunks_exact(size)
-            .all(|bytes| filled.error(ElementValue::read(dtype, bytes), bounds).excess > 1.0)
+    let elements = || expected.bytes().chunks_exact(size);
+    // For types that are compared exactly, one pass finds them all.
+    let exact = (!has_tolerance(dtype)).then(|| {
+        let mut counts = [0; 256];
+        let uniform = elements().filter(|bytes| bytes.iter().all(|byte| *byte == bytes[0]));
+        uniform.for_each(|bytes| counts[usize::from(bytes[0])] += 1);
+        counts
+    });
+    let right_for = |byte: u8| match &exact {
+        Some(counts) => counts[usize::from(byte)],
+        None => {
+            let filled = ElementValue::read(dtype, &[byte; 16][..size]);
+            let is_right =
+                |bytes: &&[u8]| filled.error(ElementValue::read(dtype, bytes), bounds).excess <= 1.0;
+            elements().filter(is_right).count()
+        }
     };
-    (0..=u8::MAX).rev().find(shows).unwrap_or(u8::MAX)
+    let mut least = (usize::MAX, u8::MAX);
+    for byte in (0..=u8::MAX).rev() {
+        let count = right_for(byte);
+        if count < least.0 {
+            least = (count, byte);
+        }
+        if count == 0 {
+            break;
+        }
+    }
+    least.1
+}
+
+/// Whether elements are numbers that may differ from what is expected. All others, such as vectors, are compared as bytes.
+const fn has_tolerance(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::COMPLEX64 | DType::COMPLEX128)
 }
 
 fn unravel(mut position: usize, shape: &[usize]) -> Vec<usize> {
@@ -369,11 +436,11 @@ impl Tolerance {
         let mut all = Agreement::default();
         for (arg, expected) in expected {
             let Some((actual, access)) = read(*arg)? else { continue };
-            let poison = (access == Access::Write).then(|| poison(expected, self));
-            match self.compare_poisoned(*arg, &actual, expected, poison)? {
-                Validation::Passed(agreement) => {
-                    all.elements += agreement.elements;
-                    all.max_absolute_error = all.max_absolute_error.max(agreement.max_absolute_error);
+            match self.compare(*arg, &actual, expected)? {
+                Validation::Passed(agreement) => all = all.and(agreement),
+                // The poison tells which of the wrong elements were never written.
+                Validation::Failed(_) if access == Access::Write => {
+                    return self.compare_poisoned(*arg, &actual, expected, Some(poison(expected, self)));
                 }
                 other => return Ok(other),
             }

@@ -15,8 +15,7 @@ const MAX_CACHE_BYTES: usize = 4 << 30;
 /// Evicts everything from the caches, outside the timed window.
 pub(crate) enum Flusher {
     Never,
-    /// Writes through host memory.
-    Host(HostArray),
+    Host(HostCaches),
     /// Fills device memory, with a different byte each time.
     Device(Tensor, u8),
 }
@@ -26,7 +25,7 @@ impl Flusher {
         let bytes = flush_bytes(&device.info);
         Ok(match (when, device.info.kind) {
             (FlushCache::Never, _) => Self::Never,
-            (_, DeviceKind::Host) => Self::Host(HostArray::new(DType::U8, &[bytes])?),
+            (_, DeviceKind::Host) => Self::Host(HostCaches::of(&device.info)?),
             _ => Self::Device(Tensor::allocate(device, DType::U8, &[bytes], &Placement::default())?, 0),
         })
     }
@@ -38,12 +37,8 @@ impl Flusher {
     pub(crate) fn flush(&mut self, queue: &Queue, clock: Clock) -> Result<()> {
         match self {
             Self::Never => Ok(()),
-            Self::Host(memory) => {
-                // One byte per line suffices. Writing it also evicts other lines from write-back caches.
-                for line in memory.bytes_mut().chunks_mut(64) {
-                    line[0] = line[0].wrapping_add(1);
-                }
-                black_box(memory.bytes());
+            Self::Host(caches) => {
+                caches.evict();
                 Ok(())
             }
             Self::Device(memory, byte) => {
@@ -52,6 +47,29 @@ impl Flusher {
                 if clock.is_device() { Ok(()) } else { filled.wait() }
             }
         }
+    }
+}
+
+/// Evicts what the caches of a host hold, by writing through memory: those that the processor of the calling thread uses.
+#[derive(Debug)]
+pub struct HostCaches(HostArray);
+
+impl HostCaches {
+    /// Those of a host.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn of(info: &DeviceInfo) -> Result<Self> {
+        HostArray::new(DType::U8, &[flush_bytes(info)]).map(Self)
+    }
+
+    /// Evicts most of what they hold.
+    pub fn evict(&mut self) {
+        // One byte per line suffices. Writing it also evicts other lines from write-back caches.
+        for line in self.0.bytes_mut().chunks_mut(64) {
+            line[0] = line[0].wrapping_add(1);
+        }
+        black_box(self.0.bytes());
     }
 }
 

@@ -32,6 +32,7 @@ pub use benchmark::Benchmark;
 pub use call_windows::{CallWindows, time_calls};
 pub use clock::{Clock, ClockChoice};
 pub use comparison::{Agreement, Mismatch, Tolerance, Validation};
+pub use flush::HostCaches;
 pub use measurement::{Cost, Measurement, Transfer};
 pub use observer::{Moment, Observer};
 pub use statistics::{Statistics, median_interval, percentile};

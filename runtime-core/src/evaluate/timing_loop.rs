@@ -48,6 +48,30 @@ impl Samples {
     }
 }
 
+/// How many calls are waited for at once.
+#[derive(Debug)]
+struct WindowLimit {
+    /// `None` without a limit.
+    most_ns: Option<u64>,
+    /// The time of a call in the last window; `None` before the first one.
+    call_ns: Option<u64>,
+}
+
+impl WindowLimit {
+    fn new(timing: &Timing) -> Self {
+        Self { most_ns: u64::try_from(timing.max_window.as_nanos()).ok(), call_ns: None }
+    }
+
+    const fn calls(&self) -> u64 {
+        match (self.most_ns, self.call_ns) {
+            (None, _) | (_, Some(0)) => u64::MAX,
+            (Some(_), None) => 1,
+            (Some(most_ns), Some(call_ns)) if most_ns < call_ns => 1,
+            (Some(most_ns), Some(call_ns)) => most_ns / call_ns,
+        }
+    }
+}
+
 /// Times a kernel.
 pub(crate) async fn run(
     target: &mut impl TimingTarget,
@@ -57,20 +81,21 @@ pub(crate) async fn run(
     let (samples_ns, transfers_ns) = (with_capacity(timing.repeat)?, with_capacity(timing.repeat)?);
     let budget_ns = u64::try_from(timing.budget.as_nanos()).unwrap_or(u64::MAX);
     let mut throttling = Throttling::new(target, timing.repeat);
+    let mut limit = WindowLimit::new(timing);
     let deadline_ns = target.now_ns().saturating_add(budget_ns);
     throttling.postpone(deadline_ns);
     // A number of calls is what the caller asked for, no more.
     if matches!(timing.warmup, Warmup::Time(time) if !time.is_zero()) {
         let wake_time = target.wake_time();
-        warm_up(target, Warmup::Time(wake_time), deadline_ns).await?;
+        warm_up(target, Warmup::Time(wake_time), deadline_ns, &mut limit).await?;
     }
-    warm_up(target, timing.warmup, deadline_ns).await?;
+    warm_up(target, timing.warmup, deadline_ns, &mut limit).await?;
     let number = match timing.fixed_number() {
         Some(number) => number,
-        None => calibrate(target, timing, deadline_ns).await?,
+        None => calibrate(target, timing, deadline_ns, &mut limit).await?,
     };
     let mut run = Samples { samples_ns, transfers_ns, number, reached_until: None, throttled: None };
-    let schedule = Schedule { timing, deadline_ns, turn };
+    let schedule = Schedule { timing, deadline_ns, limit, turn };
     take_samples(target, schedule, &mut throttling, &mut run).await?;
     run.throttled = throttling.result();
     Ok(run)
@@ -80,6 +105,7 @@ pub(crate) async fn run(
 struct Schedule<'a> {
     timing: &'a Timing,
     deadline_ns: u64,
+    limit: WindowLimit,
     turn: Option<&'a mut Turn>,
 }
 
@@ -90,12 +116,12 @@ async fn take_samples(
     throttling: &mut Throttling,
     run: &mut Samples,
 ) -> Result<()> {
-    let Schedule { timing, mut deadline_ns, mut turn } = schedule;
+    let Schedule { timing, mut deadline_ns, mut limit, mut turn } = schedule;
     let mut stop = StopRule::new(timing);
     let (mut is_first, mut yielded_ns) = (true, 0);
     loop {
         if let Some(turn) = &mut turn {
-            let waited_ns = take_turn(target, timing, turn).await?;
+            let waited_ns = take_turn(target, timing, turn, &mut limit).await?;
             deadline_ns = deadline_ns.saturating_add(waited_ns);
             throttling.postpone(waited_ns);
         }
@@ -118,7 +144,7 @@ async fn take_samples(
         }
         is_first = false;
         target.setup();
-        run.push(window(target, run.number, timing.flush_cache).await?);
+        run.push(window(target, run.number, timing.flush_cache, &mut limit).await?);
         let is_enough = stop.is_enough(&run.samples_ns);
         let remaining = throttling.check(target, run.samples_ns.len(), is_enough || turn.is_some());
         if is_enough && remaining == run.samples_ns.len() {
@@ -136,14 +162,19 @@ async fn take_samples(
 }
 
 /// Lets the other members of the group take their turns; returns how long that took, in nanoseconds.
-async fn take_turn(target: &mut impl TimingTarget, timing: &Timing, turn: &mut Turn) -> Result<u64> {
+async fn take_turn(
+    target: &mut impl TimingTarget,
+    timing: &Timing,
+    turn: &mut Turn,
+    limit: &mut WindowLimit,
+) -> Result<u64> {
     let begin_ns = target.now_ns();
     let has_switched = turn.pass().await;
     let waited_ns = target.now_ns() - begin_ns;
     // Other kernels have replaced the contents of the caches.
     if has_switched && !timing.warmup.is_none() && timing.flush_cache == FlushCache::Never {
         target.setup();
-        window(target, 1, FlushCache::Never).await?;
+        window(target, 1, FlushCache::Never, limit).await?;
     }
     Ok(waited_ns)
 }
@@ -171,7 +202,12 @@ fn cool_down(target: &mut impl TimingTarget, cooldown: Duration, deadline_ns: u6
 
 /// Warms up in windows of doubling size: this takes few windows for short kernels and never twice the calls
 /// needed. Starts no window that, judging by the previous ones, would end after the deadline.
-async fn warm_up(target: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u64) -> Result<()> {
+async fn warm_up(
+    target: &mut impl TimingTarget,
+    warmup: Warmup,
+    deadline_ns: u64,
+    limit: &mut WindowLimit,
+) -> Result<()> {
     if warmup.is_none() {
         return Ok(());
     }
@@ -183,7 +219,7 @@ async fn warm_up(target: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u6
     let (mut calls, mut number) = (0, 1);
     while calls < max_calls {
         target.setup();
-        window(target, number, FlushCache::Never).await?;
+        window(target, number, FlushCache::Never, limit).await?;
         calls += number;
         let now_ns = target.now_ns();
         let spent_ns = now_ns - begin_ns;
@@ -201,23 +237,32 @@ async fn warm_up(target: &mut impl TimingTarget, warmup: Warmup, deadline_ns: u6
     Ok(())
 }
 
-/// Makes calls: in one window, or each in a window of its own if something must happen before it, outside of the time.
-async fn window(target: &mut impl TimingTarget, number: u64, flush: FlushCache) -> Result<Window> {
+/// Makes calls: in one window, in several if they would take too long in one, or each in a window of its own if something must
+/// happen before it, outside of the time.
+async fn window(
+    target: &mut impl TimingTarget,
+    number: u64,
+    flush: FlushCache,
+    limit: &mut WindowLimit,
+) -> Result<Window> {
     let restores = target.restores_each_call();
     let is_single = restores || flush == FlushCache::PerCall;
-    let (windows, calls) = if is_single { (number, 1) } else { (1, number) };
-    let mut sum = Window::default();
-    for index in 0..windows {
+    let (mut sum, mut left) = (Window::default(), number);
+    while left > 0 {
         if restores {
             target.restore()?;
         }
-        if flush == FlushCache::PerCall || (flush == FlushCache::PerSample && index == 0) {
+        if flush == FlushCache::PerCall || (flush == FlushCache::PerSample && left == number) {
             target.flush_cache()?;
         }
+        let calls = if is_single { 1 } else { left.min(limit.calls()) };
+        let begin_ns = limit.most_ns.map(|_| target.now_ns());
         let window = target.window(calls).await?;
         target.observe(Moment::Window);
+        limit.call_ns = begin_ns.map(|begin_ns| (target.now_ns() - begin_ns) / calls);
         sum.elapsed_ns += window.elapsed_ns;
         sum.transfer_ns += window.transfer_ns;
+        left -= calls;
     }
     Ok(sum)
 }
@@ -229,12 +274,17 @@ fn calls_that_fit(left_ns: u64, calls: u64, spent_ns: u64) -> u64 {
 }
 
 /// Determines the number of calls per sample.
-async fn calibrate(target: &mut impl TimingTarget, timing: &Timing, deadline_ns: u64) -> Result<u64> {
+async fn calibrate(
+    target: &mut impl TimingTarget,
+    timing: &Timing,
+    deadline_ns: u64,
+    limit: &mut WindowLimit,
+) -> Result<u64> {
     let mut number = 1;
     loop {
         target.setup();
         let begin_ns = target.now_ns();
-        let window = window(target, number, FlushCache::Never).await?;
+        let window = window(target, number, FlushCache::Never, limit).await?;
         let now_ns = target.now_ns();
         let trial = Trial { number, elapsed_ns: window.elapsed_ns, wall_ns: (now_ns - begin_ns) as f64 };
         // The next trial may use the same share of the remaining budget as each sample.

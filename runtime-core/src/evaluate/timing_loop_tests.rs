@@ -175,6 +175,32 @@ fn plain() -> Timing {
 }
 
 #[test]
+fn no_window_is_longer_than_is_waited_for() {
+    for (number, repeat, warmup, windows) in [
+        // Warm-up, then samples of seven calls.
+        (Some(7), 2, Warmup::Calls(3), &[1, 2, 2, 2, 2, 1, 2, 2, 2, 1][..]),
+        // Nothing is known of a cold call.
+        (Some(7), 1, Warmup::Calls(0), &[1, 2, 2, 2]),
+        (None, 2, Warmup::Time(Duration::from_millis(50)), &[1, 1, 1, 1]),
+    ] {
+        let mut timing = Timing { number, repeat, warmup, ..Timing::default() };
+        timing.max_window = Duration::from_millis(250);
+        let mut mock = Mock { call_ns: 100 * MS, ..Mock::default() };
+        let samples = timed(&mut mock, &timing);
+        assert_eq!(mock.windows(), windows);
+        assert_eq!(samples.samples_ns, vec![100.0 * MS as f64; repeat]);
+    }
+    // A call that takes longer is waited for by itself, and short ones are not divided.
+    let timing = Timing { number: Some(3), repeat: 1, warmup: Warmup::Calls(1), ..Timing::default() };
+    for (most, windows) in [(Duration::from_millis(1), &[1, 1, 1, 1][..]), (Duration::from_secs(1), &[1, 3])]
+    {
+        let mut mock = Mock { call_ns: 100 * MS, ..Mock::default() };
+        timed(&mut mock, &Timing { max_window: most, ..timing.clone() });
+        assert_eq!(mock.windows(), windows);
+    }
+}
+
+#[test]
 fn every_repeat_is_returned_in_order() {
     let mut mock = Mock { noise_ns: vec![20.0, 0.0, 400.0], ..Mock::default() };
     let run = timed(&mut mock, &plain());

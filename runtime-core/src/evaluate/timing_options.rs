@@ -40,6 +40,10 @@ pub struct Timing {
     /// Default: 30 s. It limits `number` and shortens the warm-up, of which at least one call is always made.
     /// Once it has run out, no further sample is started. The first sample is always taken.
     pub budget: Duration,
+    /// The longest that calls are waited for at once, by the host's clock. Default: no limit. The calls of a sample or of the
+    /// warm-up that would take longer, judging by those before them, become several windows of at least one call, whose times
+    /// are added.
+    pub max_window: Duration,
     /// The clock. Default: chosen for the device.
     pub clock: ClockChoice,
     /// When caches are flushed. Default: never.
@@ -57,6 +61,7 @@ impl Default for Timing {
             min_repeat: Duration::from_millis(20),
             warmup: Warmup::default(),
             budget: Duration::from_secs(30),
+            max_window: Duration::MAX,
             clock: ClockChoice::Auto,
             flush_cache: FlushCache::Never,
             cooldown: Duration::ZERO,

@@ -164,8 +164,75 @@ fn the_poison_is_always_detected() {
         assert_eq!((mismatch.wrong, mismatch.unwritten), (count, count), "{expected:?} with {poison:#x}");
     }
     assert_eq!(poison(&array(&[1], &[1f32]), &Tolerance::default()), 0xFF);
-    let all: Vec<u8> = (0..=255).collect();
-    assert_eq!(poison(&array(&[256], &all), &Tolerance::default()), 0xFF);
+}
+
+#[test]
+fn the_poison_is_what_is_expected_least_often() {
+    // All bytes, all but one of them more than once.
+    let most = (0..=255u8).cycle().take(1000).filter(|byte| *byte != 7).chain([7]);
+    let bytes: Vec<u8> = most.collect();
+    // Elements of two bytes that are alike, and others.
+    let words: Vec<u16> = bytes.iter().map(|byte| u16::from(*byte) * 257).chain(1..100).collect();
+    for expected in [array(&[bytes.len()], &bytes), array(&[words.len()], &words)] {
+        assert_eq!(poison(&expected, &Tolerance::default()), 7);
+    }
+    // Each float is right for some element: a NaN, and everything else within a tolerance without an end.
+    let tolerance = Tolerance { atol: Some(f64::INFINITY), ..Tolerance::default() };
+    assert_eq!(poison(&array(&[3], &[f32::NAN, 1.0, 2.0]), &tolerance), 0xFF);
+    assert_eq!(poison(&array(&[3], &[f32::NAN, f32::NAN, 2.0]), &tolerance), 0xFE);
+}
+
+#[test]
+fn a_kernel_that_writes_nothing_is_wrong_whatever_the_type() {
+    let vectors = [DType::from_dlpack(2, 32, 4), DType::from_dlpack(2, 64, 4), DType::from_dlpack(0, 8, 3)];
+    for dtype in DType::all().chain(vectors) {
+        for content in [vec![0xFF; 512], vec![0; 512], (0..=255).rev().chain(0..=255).collect::<Vec<u8>>()] {
+            let elements = content.len() / dtype.bytes();
+            let content = &content[..elements * dtype.bytes()];
+            let expected = [(0, HostArray::from_bytes(dtype, &[elements], content).unwrap())];
+            let mut unwritten = expected[0].1.clone();
+            unwritten.bytes_mut().fill(Tolerance::default().poison(&expected, 0));
+            let compared = Tolerance::default()
+                .compare_outputs(&expected, |_| Ok(Some((unwritten.clone(), Access::Write))))
+                .unwrap();
+            let Validation::Failed(mismatch) = compared else { panic!("{dtype}: {compared:?}") };
+            assert_eq!(mismatch.unwritten, mismatch.wrong, "{dtype}");
+        }
+    }
+}
+
+#[test]
+fn vectors_are_compared_to_their_last_byte() {
+    for lanes in [4, 8] {
+        let dtype = DType::from_dlpack(2, 32, lanes);
+        let of = |content: &[u8]| HostArray::from_bytes(dtype, &[1], content).unwrap();
+        let mut wrong = vec![0; dtype.bytes()];
+        wrong[dtype.bytes() - 1] = 1;
+        let right = of(&vec![0; dtype.bytes()]);
+        let compared = Tolerance::default().compare(0, &of(&wrong), &right).unwrap();
+        assert!(compared.is_failed(), "{lanes} lanes: {compared:?}");
+    }
+}
+
+#[test]
+fn errors_are_told_in_units_in_the_last_place() {
+    let ulp = |actual: f32, expected: f32| check(&[actual, 1.0], &[expected, 1.0]).unwrap().max_ulp;
+    let next = |value: f32, by: i32| f32::from_bits(value.to_bits().wrapping_add_signed(by));
+    assert_eq!((ulp(1.0, 1.0), ulp(next(1.0, 1), 1.0), ulp(next(1.0, -3), 1.0)), (Some(0), Some(1), Some(3)));
+    // Across a power of two, and across zero.
+    assert_eq!((ulp(next(-2.0, -2), next(-2.0, 2)), ulp(0.0, -0.0)), (Some(4), Some(0)));
+    assert_eq!(ulp(f32::from_bits(3), -f32::from_bits(2)), Some(5));
+    assert_eq!(ulp(f32::NAN, -f32::NAN), Some(0));
+    let rounded = f16::from_f32(1.2345).to_f32();
+    let tolerance = Tolerance { rtol: Some(1e-3), ..Tolerance::default() };
+    let half = compare(0, &array(&[1], &[rounded]), &array(&[1], &[1.2345f32]), None, &tolerance).unwrap();
+    assert!(half.max_ulp.is_some_and(|ulp| (1000..=4096).contains(&ulp)), "{half:?}");
+    assert_eq!(check(&[f64::MIN_POSITIVE], &[0.0]).unwrap().max_ulp, Some(1 << 52));
+    assert_eq!(check(&[bf16::from_f32(1.008)], &[bf16::ONE]).unwrap().max_ulp, Some(1));
+    assert_eq!(check(&[7i64], &[7]).unwrap().max_ulp, Some(0));
+    let parts = |parts: [f32; 2]| num_complex::Complex::new(parts[0], parts[1]);
+    let complex = check(&[parts([next(1.0, 2), next(-1.0, 5)])], &[parts([1.0, -1.0])]).unwrap();
+    assert_eq!(complex.max_ulp, Some(5));
 }
 
 #[test]

@@ -59,6 +59,7 @@ pub(crate) fn evaluate(
         timing: settings.timing(),
         repeat: settings.repeat.map(|repeat| usize::try_from(repeat).unwrap_or(usize::MAX)),
         is_timed: opened.info().properties.text(RUN_CLOCK).is_some(),
+        is_trusted: device.runner.is_none(),
     };
     let counted = board.count(job, settings, &mut note);
     let name = &device.name;
@@ -92,6 +93,8 @@ struct Board<'b> {
     repeat: Option<usize>,
     /// Whether it has no counter, and its runs are timed.
     is_timed: bool,
+    /// Whether the code is believed.
+    is_trusted: bool,
 }
 
 /// What was measured of a job, with the counters that were asked for.
@@ -143,11 +146,13 @@ impl Board<'_> {
         for _ in 0..warmup {
             self.run()?;
         }
-        let (mut samples, mut last) = (Vec::new(), *first);
+        let (mut samples, mut runs_ns, mut last) = (Vec::new(), Vec::new(), *first);
         while samples.len() < repeat && (samples.is_empty() || begin.elapsed() < self.timing.budget) {
             last = self.run()?;
             samples.push(count(&last)? as f64 / number as f64);
+            runs_ns.push(last.elapsed_ns as f64);
         }
+        runs_ns.sort_unstable_by(f64::total_cmp);
         let mut sorted = samples.clone();
         sorted.sort_unstable_by(f64::total_cmp);
         let (median, elements) = (percentile(&sorted, 50.0), program.written_elements());
@@ -165,6 +170,8 @@ impl Board<'_> {
             per_element: (elements > 0).then(|| median / elements as f64),
             image: ImageUsage::of(&last, self.info),
             stack: StackUsage::of(&last, self.info),
+            run_ns: Some(percentile(&runs_ns, 50.0)),
+            is_candidates: !self.is_trusted,
         })
     }
 

@@ -195,18 +195,16 @@ fn view(device: &dyn CommonRuntime, spec: &TensorSpec, placement: &Placement) ->
     let elements = spec.base_elements().ok_or_else(|| Error::invalid("the tensor is too large"))?;
     let base = device.allocate(spec.dtype, &[elements], placement)?;
     base.write_array(&HostArray::new(spec.dtype, &[elements])?)?;
-    base.view(&spec.shape, &strides(spec)?, spec.offset)
+    base.view(&spec.shape, &signed(&spec.strides_or_contiguous())?, spec.offset)
 }
 
-fn strides(spec: &TensorSpec) -> Result<Vec<i64>> {
-    let mut strides = spec.strides.clone().unwrap_or_else(|| vec![1; spec.shape.len()]);
-    if spec.strides.is_none() {
-        for axis in (1..spec.shape.len()).rev() {
-            strides[axis - 1] = strides[axis] * spec.shape[axis].max(1);
-        }
-    }
+/// Strides, as views take them.
+///
+/// # Errors
+/// `InvalidArgument` for one that is too large.
+pub(crate) fn signed(strides: &[usize]) -> Result<Vec<i64>> {
     let too_large = |_| Error::invalid("a stride is too large");
-    strides.into_iter().map(|stride| i64::try_from(stride).map_err(too_large)).collect()
+    strides.iter().map(|stride| i64::try_from(*stride).map_err(too_large)).collect()
 }
 
 #[cfg(test)]
@@ -229,7 +227,9 @@ mod tests {
             each_call: EachCall::Keep,
             on: DataLocation::Device,
         };
-        assert_eq!(strides(&spec).unwrap(), [12, 4, 1]);
-        assert_eq!(strides(&TensorSpec { strides: Some(vec![1, 2, 6]), ..spec }).unwrap(), [1, 2, 6]);
+        assert_eq!(signed(&spec.strides_or_contiguous()).unwrap(), [12, 4, 1]);
+        let spec = TensorSpec { strides: Some(vec![1, 2, 6]), ..spec };
+        assert_eq!(spec.strides_or_contiguous(), [1, 2, 6]);
+        assert!(signed(&[usize::MAX]).is_err());
     }
 }

@@ -16,10 +16,11 @@ use runtime_core::{
 use crate::crash_context::CrashContext;
 use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Spec, TensorSpec};
 pub use bound_kernel::BoundKernel;
-pub(crate) use bound_kernel::{config, kernel_source, value};
+pub(crate) use bound_kernel::{config, kernel_source, signed, value};
 pub(crate) use fresh_inputs::{FreshInputs, has_fresh_inputs};
 use module_source::module_source;
 pub use packaged::{PackageChoice, PassedOver, fits};
+pub(crate) use packaged::{check_native, is_portable, shared_object as packaged_shared_object};
 
 /// The contents of written arguments, each with its index.
 pub type Outputs = Vec<(usize, HostArray)>;
@@ -68,8 +69,8 @@ impl Due {
 
 /// Runs native code of references in another process.
 pub(crate) trait ReferenceRunner: Sync {
-    /// Whether it runs this code of a spec.
-    fn takes(&self, spec: &Spec, code: &KernelSource) -> bool;
+    /// Whether it runs this code.
+    fn takes(&self, code: &KernelSource) -> bool;
 
     /// Calls the reference of a job so many times, one call on the results of the other: the outputs of each.
     ///
@@ -181,9 +182,7 @@ impl Job {
     pub(crate) fn find_all_expected(&mut self, runtime: &Runtime, runner: Option<&dyn ReferenceRunner>) {
         let is_apart =
             |runner: &&dyn ReferenceRunner| match self.spec.reference.as_ref().map(|it| &it.expected) {
-                Some(Expected::Kernel(code)) => {
-                    runner.takes(&self.spec, code) && runner.takes(&self.spec, &self.spec.kernel)
-                }
+                Some(Expected::Kernel(code)) => runner.takes(code) && runner.takes(&self.spec.kernel),
                 _ => false,
             };
         let both =
@@ -290,7 +289,7 @@ impl Job {
         self.check_bytes()?;
         let _context = CrashContext::enter(format!("while the reference of \"{}\" ran", self.spec.name));
         let host = runtime.open("host:0")?;
-        if let Some(runner) = runner.filter(|runner| runner.takes(&self.spec, code)) {
+        if let Some(runner) = runner.filter(|runner| runner.takes(code)) {
             return runner.run(self, code, &*host, calls);
         }
         let bound = BoundKernel::of_code(&*host, self, code)?;

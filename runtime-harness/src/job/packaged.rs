@@ -1,8 +1,8 @@
 //! Kernels of a package: finds the kernel file that a spec means, and loads what fits a device best.
 
 use runtime_core::backend::did_you_mean;
-use runtime_core::{CommonRuntime, Error, ErrorKind, Kernel, Result};
-use runtime_package::{Choice, Package, PackagedKernel, Taken};
+use runtime_core::{CodeFormat, CommonRuntime, Error, ErrorKind, Kernel, Options, Result};
+use runtime_package::{Choice, Package, PackagedCode, PackagedKernel, Taken};
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{KernelSource, Specialise};
@@ -51,6 +51,84 @@ impl PackageChoice {
     }
 }
 
+/// What a device takes of a package: native code, compiled or not.
+struct NativeChoice {
+    package: Package,
+    /// Name of the kernel file.
+    file: String,
+    choice: Choice,
+    /// The code that was compiled for the device; `None` for the fallback.
+    code: Option<PackagedCode>,
+}
+
+/// Chooses what a device takes of `code`, which is a package, if that is native code.
+fn choose_native(
+    device: &dyn CommonRuntime,
+    code: &KernelSource,
+    specialise: &Specialise,
+) -> Result<NativeChoice> {
+    let (package, file) = open(code, specialise)?;
+    let choice = choose(&package, device, &file)?;
+    let format = choice.source.format();
+    let code = match &choice.taken {
+        Taken::Code { target, .. } => {
+            let is_taken = |code: &&PackagedCode| code.target == *target && code.file.format == *format;
+            package.kernel(&file)?.codes.iter().find(is_taken).cloned()
+        }
+        Taken::Fallback(_) => None,
+    };
+    if code.as_ref().is_some_and(|code| code.lowered.is_some()) || *format == CodeFormat::WGSL {
+        return Err(Error::unsupported("its code in the package was compiled from a portable kernel"));
+    }
+    Ok(NativeChoice { package, file, choice, code })
+}
+
+/// Checks that a device takes native code of `code`, which is a package.
+///
+/// # Errors
+/// As [`load`]; `Unsupported` for code that was compiled from a portable kernel, which is called in another way.
+pub(crate) fn check_native(
+    device: &dyn CommonRuntime,
+    code: &KernelSource,
+    specialise: &Specialise,
+) -> Result<()> {
+    choose_native(device, code, specialise).map(drop)
+}
+
+/// The shared object that a device takes of `code`, which is a package, with the options that it needs.
+///
+/// # Errors
+/// As [`check_native`]; those of compiling a fallback, and of linking.
+pub(crate) fn shared_object(
+    device: &dyn CommonRuntime,
+    code: &KernelSource,
+    specialise: &Specialise,
+) -> Result<(Vec<u8>, Options, PackageChoice)> {
+    let NativeChoice { package, file, choice, code } = choose_native(device, code, specialise)?;
+    let compiled = code.filter(|code| code.file.format == CodeFormat::SHARED_OBJECT);
+    let (content, options) = match compiled {
+        Some(code) => (package.read_file(&code.file)?, code.file.options),
+        None => {
+            let native = device.compile(&choice.source)?.native;
+            (native.code, native.options)
+        }
+    };
+    Ok((content, options, PackageChoice::new(&file, &choice)))
+}
+
+/// Whether what a device takes of `code`, which is a package, is a portable kernel.
+///
+/// # Errors
+/// As [`load`].
+pub(crate) fn is_portable(
+    device: &dyn CommonRuntime,
+    code: &KernelSource,
+    specialise: &Specialise,
+) -> Result<bool> {
+    let (package, file) = open(code, specialise)?;
+    Ok(choose(&package, device, &file)?.taken == Taken::Fallback(CodeFormat::WGSL))
+}
+
 /// Loads the entry point of `code`, which is a package.
 ///
 /// # Errors
@@ -61,6 +139,15 @@ pub(super) fn load(
     code: &KernelSource,
     specialise: &Specialise,
 ) -> Result<(Kernel, PackageChoice)> {
+    let (package, file) = open(code, specialise)?;
+    #[allow(unsafe_code, reason = "loads the code of a package, as the user asked for")]
+    // SAFETY: whoever made the job has vouched for its code and argument list.
+    let (module, choice) = unsafe { package.load(device, &file) }?;
+    Ok((module.kernel(&code.entry)?, PackageChoice::new(&file, &choice)))
+}
+
+/// Opens a package, and finds the kernel file that `code` means.
+fn open(code: &KernelSource, specialise: &Specialise) -> Result<(Package, String)> {
     if !code.options.is_empty() {
         return Err(Error::invalid(
             "the code of a package has the load options that it was compiled with; give them to `runtime compile`",
@@ -72,23 +159,21 @@ pub(super) fn load(
         return Err(Error::unsupported(message));
     }
     let package = Package::open(&code.path)?;
-    let file = &find(package.kernels(), code)?.name;
-    #[allow(unsafe_code, reason = "loads the code of a package, as the user asked for")]
-    // SAFETY: whoever made the job has vouched for its code and argument list.
-    let (module, choice) = unsafe { package.load(device, file) }?;
-    Ok((module.kernel(&code.entry)?, PackageChoice::new(file, &choice)))
+    let file = find(package.kernels(), code)?.name.clone();
+    Ok((package, file))
+}
+
+#[allow(unsafe_code, reason = "names the code of a package, which is not loaded here")]
+fn choose(package: &Package, device: &dyn CommonRuntime, file: &str) -> Result<Choice> {
+    // SAFETY: nothing is loaded.
+    unsafe { package.choose(device, file) }
 }
 
 /// Whether a device can take code from a package; also `true` if that cannot be found out, so that loading tells why.
 pub fn fits(device: &dyn CommonRuntime, code: &KernelSource) -> bool {
     let choose = || {
         let package = Package::open(&code.path)?;
-        let file = &find(package.kernels(), code)?.name;
-        #[allow(unsafe_code, reason = "names the code of a package, which is not loaded here")]
-        // SAFETY: nothing is loaded.
-        unsafe {
-            package.choose(device, file)
-        }
+        choose(&package, device, &find(package.kernels(), code)?.name)
     };
     !choose().is_err_and(|error| error.kind() == ErrorKind::Unsupported)
 }
@@ -132,8 +217,6 @@ fn find<'p>(kernels: &'p [PackagedKernel], code: &KernelSource) -> Result<&'p Pa
 
 #[cfg(test)]
 mod tests {
-    use runtime_core::Options;
-
     use super::*;
 
     fn packaged(name: &str, entries: &[&str]) -> PackagedKernel {

@@ -135,6 +135,7 @@ pub(super) fn notes(rows: &[Row]) -> String {
         notes.extend(row.counts.as_deref().map(Counts::note));
         notes.extend(row.code.as_ref().and_then(ResourceUsage::note));
         notes.extend(row.traces.iter().map(|path| format!("trace: {path}")));
+        notes.extend(row.command.iter().map(|command| format!("to repeat it: {command}")));
         notes.extend(row.advice.iter().cloned());
         if !notes.is_empty() {
             let heading = escaped(&format!("{} on {}", row.kernel.name, row.device));
@@ -154,8 +155,9 @@ pub(super) fn validation(rows: &[Row]) -> String {
         let Some(validation) = &row.validation else { continue };
         let found = match validation {
             Validation::Passed(agreement) => {
+                let ulp = agreement.max_ulp.map_or_else(String::new, |ulp| format!(", {ulp} ulp"));
                 format!(
-                    "{} elements, largest absolute error {:e}",
+                    "{} elements, largest absolute error {:e}{ulp}",
                     agreement.elements, agreement.max_absolute_error
                 )
             }

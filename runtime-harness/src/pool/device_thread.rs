@@ -12,7 +12,7 @@ use super::event::Event;
 use super::inbox::{Inbox, Incoming};
 use super::task_queue::{Task, TaskQueue};
 use super::worker_process::WorkerProcess;
-use super::{PoolOptions, ending};
+use super::{PoolOptions, ending, repeated};
 use crate::row::{Outcome, Phase, Row};
 use crate::worker::protocol::{self, Ended, Hello, Reply, Request};
 
@@ -245,14 +245,12 @@ impl DeviceThread {
         Ok(Request { id, candidate })
     }
 
-    /// A row with the paths as they were given.
+    /// A row with the paths as they were given, and the command that repeats it.
     fn as_given(&self, reply: Reply, task: &Task) -> Reply {
-        match reply {
-            Reply::Row { id, row, last } if self.options.launch.is_some() => {
-                Reply::Row { id, row: Box::new(row.identified_as(&task.spec)), last }
-            }
-            reply => reply,
-        }
+        let Reply::Row { id, row, last } = reply else { return reply };
+        let row = if self.options.launch.is_some() { row.identified_as(&task.spec) } else { *row };
+        let command = repeated::command(&task.candidate, &self.options, &row);
+        Reply::Row { id, row: Box::new(Row { command, ..row }), last }
     }
 
     /// Returns whether it is news to anybody else.

@@ -40,6 +40,11 @@ impl FromStr for LaunchTemplate {
 }
 
 impl LaunchTemplate {
+    /// The template, as a shell takes it; `None` if it has a zero byte.
+    pub(super) fn text(&self) -> Option<String> {
+        shlex::try_join(self.0.iter().map(String::as_str)).ok()
+    }
+
     /// The command for a worker with this program and these arguments: at least one word.
     ///
     /// # Errors

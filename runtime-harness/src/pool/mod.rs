@@ -7,6 +7,7 @@ mod event;
 mod inbox;
 mod launch_template;
 mod options;
+mod repeated;
 mod stopper;
 mod tail;
 mod task_queue;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use runtime_core::Result;
 
 use super::LaunchTemplate;
+use crate::worker::DEFAULT_TIMEOUT;
 
 /// Options of a [`Pool`](super::Pool).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +25,8 @@ pub struct PoolOptions {
     /// How many workers share the candidates of a device, at least 1. With more than 1, `launch` must give each a device of
     /// its own.
     pub workers: usize,
-    /// How long may pass without calls of a candidate returning. A chain, and a candidate of a board, may take so long beyond its timing
+    /// How long may pass without calls of a candidate returning; another time than the default must be told to the program, too, with
+    /// the argument `--timeout`. A chain, and a candidate of a board, may take so long beyond its timing
     /// budget.
     pub timeout: Duration,
     /// How long a candidate may take to be prepared and compiled.
@@ -44,7 +46,7 @@ impl PoolOptions {
             device_variables: BTreeMap::new(),
             launch: None,
             workers: 1,
-            timeout: Duration::from_secs(60),
+            timeout: DEFAULT_TIMEOUT,
             compile_timeout: Duration::from_secs(300),
             start_timeout: Duration::from_secs(60),
         }

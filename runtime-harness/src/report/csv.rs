@@ -9,7 +9,7 @@ use crate::row::{Counts, Roofline, Row};
 /// A column: its name, and its value for a row that has one.
 type Column = (&'static str, fn(&Row) -> Option<String>);
 
-const COLUMNS: [Column; 42] = [
+const COLUMNS: [Column; 44] = [
     ("spec", |row| Some(row.spec.clone())),
     ("kernel", |row| Some(row.kernel.name.clone())),
     ("entry", |row| Some(row.kernel.entry.clone())),
@@ -60,6 +60,8 @@ const COLUMNS: [Column; 42] = [
     ("data_bytes", |row| counted(row, |it| it.image.map(|image| image.sizes.data_bytes))),
     ("zeroed_bytes", |row| counted(row, |it| it.image.map(|image| image.sizes.zeroed_bytes))),
     ("stack_bytes", |row| counted(row, |it| it.stack.map(|stack| stack.used_bytes))),
+    ("max_ulp", max_ulp),
+    ("command", |row| row.command.clone()),
 ];
 
 fn counted<T: ToString>(row: &Row, value: fn(&Counts) -> Option<T>) -> Option<String> {
@@ -79,6 +81,13 @@ fn max_absolute_error(row: &Row) -> Option<String> {
         Validation::Passed(agreement) => Some(agreement.max_absolute_error.to_string()),
         Validation::Failed(mismatch) => Some(mismatch.absolute_error.to_string()),
         Validation::Skipped { .. } => None,
+    }
+}
+
+fn max_ulp(row: &Row) -> Option<String> {
+    match row.validation.as_ref()? {
+        Validation::Passed(agreement) => agreement.max_ulp.map(|ulp| ulp.to_string()),
+        _ => None,
     }
 }
 
@@ -106,11 +115,11 @@ pub fn line(row: &Row) -> Result<String> {
     record(COLUMNS.map(|(_, value)| cell(&value(row).unwrap_or_default())))
 }
 
-/// A cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe.
+/// A cell on one line that no spreadsheet takes for a formula: text that begins like one gets an apostrophe.
 fn cell(text: &str) -> String {
-    let text = printable_lines(text);
+    let text = printable_lines(text).replace(['\n', '\t'], " ");
     let is_number = text.parse::<f64>().is_ok();
-    match text.starts_with(['=', '+', '-', '@', '\t', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'])
+    match text.trim_start().starts_with(['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'])
         && !is_number
     {
         true => format!("'{text}"),
@@ -134,14 +143,16 @@ mod tests {
 
     #[test]
     fn no_cell_is_a_formula_or_an_instruction() {
-        for formula in
-            ["=1+2", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\n=1", "\u{ff1d}1", "-", "--1"]
-        {
+        for formula in ["=1+2", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", " =1", "\u{ff1d}1", "-", "--1"] {
             assert_eq!(cell(formula), format!("'{formula}"));
         }
-        for plain in ["-1", "-1.5e-7", "+3", "-inf", "a=b", "1-2", "", "k n=-1", "a\nb"] {
+        for plain in ["-1", "-1.5e-7", "+3", "-inf", "a=b", "1-2", "", "k n=-1"] {
             assert_eq!(cell(plain), plain);
         }
         assert_eq!(cell("\r=1\u{1b}[2J"), "\u{fffd}=1\u{fffd}[2J");
+        assert_eq!(
+            [cell("a\nk,host:0,right\n"), cell("\t=1"), cell("\n=1")],
+            ["a k,host:0,right ", "' =1", "' =1"]
+        );
     }
 }

@@ -4,6 +4,8 @@ use runtime_core::DeviceInfo;
 use runtime_core::code::{ImageSizes, RunReport};
 use serde::{Deserialize, Serialize};
 
+use crate::number_format::duration;
+
 /// The counted calls of a kernel on an embedded device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
@@ -33,6 +35,13 @@ pub struct Counts {
     pub image: Option<ImageUsage>,
     /// The stack; `None` if the device does not report it.
     pub stack: Option<StackUsage>,
+    /// The median of what a run takes by the host's clock, with its start, in nanoseconds; `None` in older reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_ns: Option<f64>,
+    /// Whether the count is the candidate's word: its code could write the counter and the memory that the count is read from, and
+    /// nothing else bounds it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_candidates: bool,
 }
 
 /// The bytes of an image, and those of the board.
@@ -92,6 +101,12 @@ impl Counts {
         if let Some(stack) = &self.stack {
             notes.push(format!("stack {}{} bytes", stack.used_bytes, of(stack.bytes)));
         }
+        if self.is_candidates {
+            let run = self
+                .run_ns
+                .map_or_else(String::new, |run| format!(", a run takes {} of the host's", duration(run)));
+            notes.push(format!("clock: the candidate's{run}"));
+        }
         notes.join("; ")
     }
 }
@@ -117,4 +132,36 @@ impl StackUsage {
 
 fn property(info: &DeviceInfo, key: &str) -> Option<u64> {
     info.properties.integer(key).and_then(|value| value.try_into().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_that_nothing_bounds_is_told_to_be_the_candidates() {
+        let mut counts = Counts {
+            clock: "target-cycles".to_owned(),
+            repeat: 1,
+            number: 1,
+            calls: 2,
+            samples: vec![7.0],
+            min: 7.0,
+            median: 7.0,
+            max: 7.0,
+            overhead: 2,
+            elements: 0,
+            per_element: None,
+            image: None,
+            stack: None,
+            run_ns: Some(2.5e6),
+            is_candidates: false,
+        };
+        let json = serde_json::to_string(&counts).unwrap();
+        assert!(!counts.note().contains("clock") && !json.contains("is_candidates"), "{json}");
+        assert_eq!(serde_json::from_str::<Counts>(&json).unwrap(), counts);
+        counts.is_candidates = true;
+        let note = counts.note();
+        assert!(note.ends_with("; clock: the candidate's, a run takes 2.500 ms of the host's"), "{note}");
+    }
 }

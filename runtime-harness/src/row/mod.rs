@@ -37,7 +37,7 @@ pub use outcome::{Outcome, Phase, Status, error_text, headline};
 pub use placement::{ArgumentPlacement, ArgumentTransfer};
 pub use resource_usage::{Occupancy, ResourceUsage};
 pub use roofline::{ComputeRoof, Limit, MemoryRoof, Roofline, Unit};
-pub use runner_use::{Inputs, RunnerUse};
+pub use runner_use::{Check, Finding, Inputs, RunnerUse};
 pub use validation::status_of;
 
 /// The result of a kernel on a device.
@@ -72,6 +72,12 @@ pub struct Row {
     /// How its native code was judged; `None` if it ran in the process that made the row, which then believes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<RunnerUse>,
+    /// Why its native code ran in the worker that made the row, and was believed, although candidates are not trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub believed: Option<String>,
+    /// The command that repeats it with the same inputs, if it is rejected and a worker has evaluated it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// The comparison with the expected outputs; `None` if there was none.
     pub validation: Option<Validation>,
     /// The tensors, and how they reached the kernel; empty if nothing was measured.
@@ -164,6 +170,8 @@ impl Row {
             error_kind: outcome.error_kind().map(|kind| kind.to_string()),
             outcome,
             runner: None,
+            believed: None,
+            command: None,
             validation: None,
             arguments: Vec::new(),
             measurement: None,
@@ -273,8 +281,8 @@ impl Row {
 
     /// The same row of a candidate that was judged in a runner.
     pub(crate) fn judged(self, runner: RunnerUse) -> Self {
-        let reason = match (self.reason, runner.input_seed) {
-            (Some(reason), Some(seed)) => Some(format!("{reason}; --input-seed {seed} repeats its inputs")),
+        let reason = match (self.reason, &runner.found) {
+            (Some(reason), Some(found)) => Some(format!("{reason}; {found}")),
             (reason, _) => reason,
         };
         Self { reason, runner: Some(runner), ..self }

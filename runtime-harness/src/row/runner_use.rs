@@ -1,5 +1,7 @@
 //! What the verdict about native code of the host rests on.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// How a candidate was judged whose code ran in a runner, a process of its own.
@@ -12,6 +14,47 @@ pub struct RunnerUse {
     /// Of a row that is rejected: the seed of the fresh inputs, for `--input-seed`. Others stay secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_seed: Option<u64>,
+    /// Of a row that is rejected: what has found that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Finding>,
+}
+
+/// A check that has rejected a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The check.
+    pub check: Check,
+    /// The window of calls that it was about, counted from 1.
+    pub window: u64,
+}
+
+/// When windows are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Check {
+    /// The first call with each set of tensors.
+    FirstCalls,
+    /// A window that may be timed: chosen at random, or because a block of it is wrong.
+    TimedWindow,
+    /// The window behind those that are timed.
+    LastWindow,
+    /// A call behind them on what the one before has left.
+    LaterCall,
+    /// A single call behind them, in most cases on inputs that the candidate has never seen.
+    SingleCall,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let check = match self.check {
+            Check::FirstCalls => "a first call",
+            Check::TimedWindow => "one of those that are timed",
+            Check::LastWindow => "the one behind those that are timed",
+            Check::LaterCall => "a call on the results of the one before",
+            Check::SingleCall => "a single call behind those that are timed",
+        };
+        write!(f, "found in window {}, {check}", self.window)
+    }
 }
 
 /// The inputs that a candidate was called with.

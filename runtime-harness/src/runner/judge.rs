@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runtime_core::backend::SandboxPolicy;
-use runtime_core::evaluate::{Clock, ClockChoice, FlushCache, Measurement, Observer, Validation, time_calls};
-use runtime_core::{CommonRuntime, DeviceKind, Error, Result};
+use runtime_core::evaluate::{
+    Clock, ClockChoice, FlushCache, HostCaches, Measurement, Observer, Validation, time_calls,
+};
+use runtime_core::{CommonRuntime, DeviceInfo, DeviceKind, Error, Result};
 
 use super::loaded::{self, Loaded, Role, is_foreign};
 use super::process::WindowTime;
 use super::windows::Windows;
 use crate::device::RunnerSetup;
 use crate::heartbeat::Heartbeat;
-use crate::job::{Job, JobData, has_fresh_inputs};
+use crate::job::{Job, JobData, PackageChoice, check_native, has_fresh_inputs, is_portable};
 use crate::platform::ExitKind;
-use crate::row::Outcome;
+use crate::row::{Check, Finding, Outcome};
 use crate::settings::Settings;
 
 /// Single calls on inputs that were never seen, until one is as fast as it should be: at least so many,
@@ -38,6 +40,8 @@ const WAKING_NS: f64 = 500e3;
 pub(crate) struct Judge<'j> {
     job: &'j Job,
     setup: &'j RunnerSetup,
+    /// The host.
+    info: DeviceInfo,
     /// That of the spec.
     data: Arc<JobData>,
     windows: Windows,
@@ -65,8 +69,10 @@ impl<'s> Place<'s> {
         settings: &Settings,
     ) -> Self {
         let Some(setup) = setup else { return Self::Here };
-        let place = match check_takes(job, settings) {
-            _ if device.info().kind != DeviceKind::Host || !is_foreign(&job.spec.kernel) => Self::Here,
+        if device.info().kind != DeviceKind::Host || !runs_foreign(job, device) {
+            return Self::here(setup);
+        }
+        let place = match check_takes(job, device, settings) {
             Ok(()) if !setup.needs_fresh_inputs || has_fresh_inputs(&job.spec) => Self::Runner(setup),
             Ok(()) => {
                 return Self::Nowhere(Error::unsupported(
@@ -76,11 +82,27 @@ impl<'s> Place<'s> {
             Err(why) => Self::Believed(why),
         };
         match place {
-            Self::Here | Self::Believed(_) if setup.needs_fresh_inputs => Self::Nowhere(Error::unsupported(
-                "--fresh-inputs asks for inputs that it has never seen, which only native code of the host gets, in a runner",
-            )),
+            Self::Believed(_) if setup.needs_fresh_inputs => Self::here(setup),
             place => place,
         }
+    }
+
+    fn here(setup: &RunnerSetup) -> Self {
+        match setup.needs_fresh_inputs {
+            true => Self::Nowhere(Error::unsupported(
+                "--fresh-inputs asks for inputs that it has never seen, which only native code of the host gets, in a runner",
+            )),
+            false => Self::Here,
+        }
+    }
+}
+
+/// Whether the code of a job does what it likes on the host. A package that cannot be read has no code.
+fn runs_foreign(job: &Job, device: &dyn CommonRuntime) -> bool {
+    let code = &job.spec.kernel;
+    match code.is_package() {
+        true => is_portable(device, code, &job.spec.specialise).is_ok_and(|is_portable| !is_portable),
+        false => is_foreign(code),
     }
 }
 
@@ -90,18 +112,17 @@ pub(crate) fn is_sandboxed() -> bool {
     matches!(SandboxPolicy::of_process(), Ok(SandboxPolicy::Required))
 }
 
-/// Checks that a job is judged in a runner with these settings: in warm caches, without counters.
-fn check_takes(job: &Job, settings: &Settings) -> Result<()> {
+/// Checks that a job is judged in a runner with these settings: without counters.
+fn check_takes(job: &Job, device: &dyn CommonRuntime, settings: &Settings) -> Result<()> {
     let timing = settings.timing();
     let is_wall_time = matches!(timing.clock, ClockChoice::Auto | ClockChoice::Use(Clock::HostWall));
     let refused = |why: &str| Err(Error::unsupported(why));
     match () {
         () if !is_wall_time => refused("another clock than host_wall is asked for"),
-        () if timing.warmup.is_none() => refused("the first call is timed"),
-        () if timing.flush_cache != FlushCache::Never => refused("caches are flushed"),
         () if settings.counters.is_some() => refused("counters are read"),
         () if settings.measures_energy() => refused("energy is measured"),
-        () => loaded::check_takes(&job.spec, &job.spec.kernel),
+        () if job.spec.kernel.is_package() => check_native(device, &job.spec.kernel, &job.spec.specialise),
+        () => loaded::check_takes(&job.spec.kernel),
     }
 }
 
@@ -119,7 +140,13 @@ impl<'j> Judge<'j> {
         let code = (job, &job.spec.kernel, job.spec.config);
         let sets = vec![Arc::clone(&data); 2];
         let loaded = Loaded::new(code, device, setup, sets, Role::Candidate)?;
-        Ok(Self { job, setup, data, windows: Windows::new(loaded, job, heartbeat) })
+        Ok(Self {
+            job,
+            setup,
+            info: device.info().clone(),
+            data,
+            windows: Windows::new(loaded, job, heartbeat),
+        })
     }
 
     /// Checks the candidate, times it, and checks it again. The second result is why the times are not believed.
@@ -131,19 +158,28 @@ impl<'j> Judge<'j> {
         settings: &Settings,
         observer: &mut Option<Observer<'_>>,
     ) -> Result<(Measurement, Option<Outcome>)> {
-        let first = self.windows.first_calls()?;
-        let timing = settings.timing();
+        let mut timing = settings.timing();
+        // If the first call is timed, it is the first one.
+        let is_cold = timing.warmup.is_none();
+        let caches =
+            (timing.flush_cache != FlushCache::Never).then(|| HostCaches::of(&self.info)).transpose()?;
+        self.windows.begin_with(is_cold, caches);
+        let first = if is_cold { None } else { Some(self.windows.first_calls()?) };
+        timing.max_window = self.windows.max_window();
         let mut measurement = time_calls(&mut self.windows, &timing, self.job.spec.cost, observer).await?;
-        measurement.validation = first;
+        measurement.validation = first.map_or_else(|| self.windows.first_calls(), Ok)?;
         let mut outcome = None;
         if !measurement.validation.is_failed() {
-            self.windows.last_window(measurement.number)?;
-            self.windows.later_calls(self.job)?;
             let median_ns = measurement.statistics.median_ns;
+            self.windows.last_window(self.windows.affordable(measurement.number, median_ns))?;
+            self.windows.later_calls(self.job)?;
             outcome = self.inconsistency(median_ns, 0)?;
             if outcome.is_some() {
                 // A busy machine may have been in the way. The inputs of before have been seen.
                 outcome = self.inconsistency(median_ns, MOST_CALLS)?;
+            }
+            if outcome.is_some() {
+                self.windows.find(Check::SingleCall);
             }
         }
         if measurement.validation.is_passed()
@@ -153,6 +189,16 @@ impl<'j> Judge<'j> {
         }
         measurement.calls = self.windows.history.calls;
         Ok((measurement, outcome))
+    }
+
+    /// What has found that it is wrong or inconsistent, if it is.
+    pub(crate) const fn found(&self) -> Option<Finding> {
+        self.windows.history.found
+    }
+
+    /// What was taken from the package, if the code is one.
+    pub(crate) fn package(&self) -> Option<PackageChoice> {
+        self.windows.loaded.package.clone()
     }
 
     /// How the runner has ended, if it has.

@@ -1,5 +1,6 @@
 //! Native code that a runner has loaded, with the tensors of its arguments.
 
+use std::borrow::Cow;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -13,9 +14,9 @@ use runtime_core::{
 
 use super::memory::SharedMemory;
 use super::process::Runner;
-use super::protocol::{Load, Parameter};
+use super::protocol::{Load, Parameter, Place};
 use crate::device::RunnerSetup;
-use crate::job::{Due, Job, JobData, Outputs, kernel_source};
+use crate::job::{Due, Job, JobData, Outputs, PackageChoice, kernel_source, packaged_shared_object};
 use crate::spec::{ArgumentKind, KernelSource, Spec, TensorSpec};
 
 /// The size of pages, or a multiple of it.
@@ -26,23 +27,15 @@ pub(super) fn is_foreign(code: &KernelSource) -> bool {
     code.format != CodeFormat::WGSL || code.options.flag("unchecked")
 }
 
-/// Checks that the code of a spec's kernel, or of its reference, can run in a runner: native code, on tensors in one piece.
+/// Checks that the code of a kernel, or of a reference, can run in a runner: native code.
 ///
 /// # Errors
 /// `Unsupported`, with the reason.
-pub(super) fn check_takes(spec: &Spec, code: &KernelSource) -> Result<()> {
+pub(super) fn check_takes(code: &KernelSource) -> Result<()> {
     let native = [CodeFormat::C, CodeFormat::OBJECT, CodeFormat::ARCHIVE, CodeFormat::SHARED_OBJECT];
-    let refused = |why: &str| Err(Error::unsupported(why));
-    let is_whole = |kind: &ArgumentKind| match kind {
-        ArgumentKind::Tensor(tensor) => tensor.strides.is_none() && tensor.offset == 0,
-        _ => true,
-    };
-    if !native.contains(&code.format) {
-        return refused("its code is no C, object, archive or shared object");
-    }
-    match spec.args.iter().all(|arg| is_whole(&arg.kind)) {
+    match native.contains(&code.format) {
         true => Ok(()),
-        false => refused("a tensor has strides or an offset"),
+        false => Err(Error::unsupported("its code is no C, object, archive or shared object")),
     }
 }
 
@@ -62,12 +55,98 @@ pub(super) struct SharedTensor {
     pub(super) arg: usize,
     /// Where it begins.
     pub(super) at: usize,
+    /// Those of its elements.
     pub(super) bytes: usize,
+    /// Those of the memory that it lies in.
+    pub(super) span: usize,
+    /// Where its elements lie in that, if not one behind the other.
+    view: Option<View>,
     pub(super) access: Access,
     /// What it holds before each call, if it is read and written.
     each_call: EachCall,
     /// What it holds before a call that only writes it.
     pub(super) poison: u8,
+}
+
+impl SharedTensor {
+    /// Writes its elements.
+    pub(super) fn write(&self, memory: &SharedMemory, elements: &[u8]) {
+        let Some(view) = &self.view else { return memory.write(self.at, elements) };
+        let places = (0..).map(|index| view.place(index));
+        places
+            .zip(elements.chunks_exact(view.element))
+            .for_each(|(at, element)| memory.write(self.at + at, element));
+    }
+
+    /// Reads its elements, from this byte of them on.
+    pub(super) fn read(&self, memory: &SharedMemory, from: usize, into: &mut [u8]) {
+        let Some(view) = &self.view else { return memory.read(self.at + from, into) };
+        let places = (from / view.element..).map(|index| view.place(index));
+        places
+            .zip(into.chunks_exact_mut(view.element))
+            .for_each(|(at, element)| memory.read(self.at + at, element));
+    }
+
+    /// Sets all bytes of its elements.
+    fn fill(&self, memory: &SharedMemory, byte: u8) {
+        match &self.view {
+            None => memory.fill(self.at, self.bytes, byte),
+            Some(_) => self.write(memory, &vec![byte; self.bytes]),
+        }
+    }
+
+    /// The elements that it holds after these were written: some of them may be one in memory.
+    pub(super) fn held<'e>(&self, elements: &'e [u8]) -> Cow<'e, [u8]> {
+        let Some(view) = &self.view else { return elements.into() };
+        let mut span = vec![0; self.span];
+        let places = || (0..elements.len() / view.element).map(|index| view.place(index));
+        for (at, element) in places().zip(elements.chunks_exact(view.element)) {
+            span[at..][..view.element].copy_from_slice(element);
+        }
+        places().flat_map(|at| span[at..][..view.element].to_vec()).collect::<Vec<_>>().into()
+    }
+
+    /// Whether the memory between its elements is as it was: zeros.
+    pub(super) fn has_clean_gaps(&self, memory: &SharedMemory) -> bool {
+        let Some(view) = &self.view else { return true };
+        let mut span = vec![0; self.span];
+        memory.read(self.at, &mut span);
+        for index in 0..self.bytes / view.element {
+            span[view.place(index)..][..view.element].fill(0);
+        }
+        span.iter().all(|byte| *byte == 0)
+    }
+}
+
+/// Elements with strides and an offset.
+#[derive(Debug)]
+struct View {
+    /// Bytes of an element.
+    element: usize,
+    shape: Vec<usize>,
+    strides: Vec<usize>,
+    offset: usize,
+}
+
+impl View {
+    /// That of a tensor; `None` if its elements lie one behind the other from the beginning.
+    fn of(tensor: &TensorSpec) -> Option<Self> {
+        if tensor.strides.is_none() && tensor.offset == 0 {
+            return None;
+        }
+        let (element, shape, offset) = (tensor.dtype.bytes(), tensor.shape.clone(), tensor.offset);
+        Some(Self { element, shape, strides: tensor.strides_or_contiguous(), offset })
+    }
+
+    /// The byte at which an element begins, by its row-major index.
+    fn place(&self, mut index: usize) -> usize {
+        let mut at = self.offset;
+        for (extent, stride) in self.shape.iter().zip(&self.strides).rev() {
+            at += index % extent * stride;
+            index /= extent;
+        }
+        at * self.element
+    }
 }
 
 /// All tensors of a candidate, at addresses of their own.
@@ -92,6 +171,8 @@ pub(super) struct Loaded {
     pub(super) memory: SharedMemory,
     pub(super) sets: Vec<TensorSet>,
     pub(super) canaries: Vec<Canary>,
+    /// What was taken from the package, if the code is one.
+    pub(super) package: Option<PackageChoice>,
     /// The compiled code.
     _folder: TemporaryFolder,
 }
@@ -109,7 +190,7 @@ impl Loaded {
         role: Role,
     ) -> Result<Self> {
         let folder = TemporaryFolder::new("runtime-runner-").map_err(|error| failed(&error))?;
-        let (file, options) = shared_object(job, code, device, folder.path())?;
+        let (file, options, package) = shared_object(job, code, device, folder.path())?;
         let mut layout = Layout::new();
         let sets = data.into_iter().map(|data| layout.add(job, data)).collect::<Result<Vec<_>>>()?;
         let (sets, args) = sets.into_iter().unzip();
@@ -128,7 +209,7 @@ impl Loaded {
             sets: args,
             is_trusted,
         })?;
-        Ok(Self { runner, memory, sets, canaries: layout.canaries, _folder: folder })
+        Ok(Self { runner, memory, sets, canaries: layout.canaries, package, _folder: folder })
     }
 
     /// Writes the inputs of a set.
@@ -136,7 +217,7 @@ impl Loaded {
         let TensorSet { tensors, data } = &self.sets[set];
         for tensor in tensors {
             if let Some(input) = &data.inputs[tensor.arg] {
-                self.memory.write(tensor.at, input.bytes());
+                tensor.write(&self.memory, input.bytes());
             }
         }
     }
@@ -152,7 +233,7 @@ impl Loaded {
         let TensorSet { tensors, data } = &self.sets[set];
         for tensor in tensors.iter().filter(|tensor| due.restores(tensor.access, tensor.each_call)) {
             if let Some(initial) = &data.inputs[tensor.arg] {
-                self.memory.write(tensor.at, initial.bytes());
+                tensor.write(&self.memory, initial.bytes());
             }
         }
     }
@@ -160,7 +241,7 @@ impl Loaded {
     /// Writes poison into what a call only writes.
     pub(super) fn poison(&self, set: usize) {
         for tensor in self.sets[set].tensors.iter().filter(|tensor| tensor.access == Access::Write) {
-            self.memory.fill(tensor.at, tensor.bytes, tensor.poison);
+            tensor.fill(&self.memory, tensor.poison);
         }
     }
 
@@ -174,7 +255,8 @@ impl Loaded {
     /// Gives a set other inputs.
     pub(super) fn replace_data(&mut self, index: usize, data: Arc<JobData>, tolerance: &Tolerance) {
         let set = &mut self.sets[index];
-        for tensor in &mut set.tensors {
+        // If nothing is known of what is expected, the poison of other data is the best.
+        for tensor in set.tensors.iter_mut().filter(|_| !data.expected.is_empty()) {
             tensor.poison = tolerance.poison(&data.expected, tensor.arg);
         }
         set.data = data;
@@ -198,7 +280,7 @@ impl Loaded {
         match &spec.args[tensor.arg].kind {
             ArgumentKind::Tensor(TensorSpec { dtype, shape, .. }) => {
                 let mut content = HostArray::new(*dtype, shape)?;
-                self.memory.read(tensor.at, content.bytes_mut());
+                tensor.read(&self.memory, 0, content.bytes_mut());
                 Ok(content)
             }
             _ => Err(Error::new(ErrorKind::Internal, "a written argument is not a tensor")),
@@ -216,22 +298,31 @@ fn shared_object(
     code: &KernelSource,
     device: &dyn CommonRuntime,
     folder: &Path,
-) -> Result<(PathBuf, Options)> {
+) -> Result<(PathBuf, Options, Option<PackageChoice>)> {
     if code.format == CodeFormat::SHARED_OBJECT {
         let file = code
             .path
             .canonicalize()
             .map_err(|error| Error::new(ErrorKind::Io, format!("\"{}\": {error}", code.path.display())))?;
-        return Ok((file, code.options.clone()));
+        return Ok((file, code.options.clone(), None));
     }
-    let compiled = device.compile(&kernel_source(job, code, DeviceKind::Host)?)?;
+    let (content, options, package) = match code.is_package() {
+        true => {
+            let (content, options, choice) = packaged_shared_object(device, code, &job.spec.specialise)?;
+            (content, options, Some(choice))
+        }
+        false => {
+            let native = device.compile(&kernel_source(job, code, DeviceKind::Host)?)?.native;
+            (native.code, native.options, None)
+        }
+    };
     let file = folder.join("module.so");
-    std::fs::write(&file, compiled.native.code).map_err(|error| failed(&error))?;
+    std::fs::write(&file, content).map_err(|error| failed(&error))?;
     for (path, mode) in [(folder, 0o755), (&*file, 0o644)] {
         // For a runner of another user.
         std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|error| failed(&error))?;
     }
-    Ok((file, compiled.native.options))
+    Ok((file, options, package))
 }
 
 /// The shared object, and what it may need: the libraries that the spec names, and those beside a shared object of the spec.
@@ -268,13 +359,26 @@ impl Layout {
             args.push(match &arg.kind {
                 ArgumentKind::Tensor(tensor) => {
                     let (at, bytes, access) = (self.end, bytes_of(tensor)?, tensor.access);
+                    let (span, view) = (span_of(tensor)?, View::of(tensor));
                     let poison = job.tolerance().poison(&data.expected, index);
-                    let each_call = tensor.each_call;
-                    tensors.push(SharedTensor { arg: index, at, bytes, access, each_call, poison });
-                    self.end += bytes;
-                    self.add_canary(bytes.next_multiple_of(PAGE) - bytes);
                     let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
-                    Parameter::Tensor { dtype, shape, at, reads: access.reads(), writes: access.writes() }
+                    let strides = view.as_ref().map(|view| view.strides.clone());
+                    let (elements, offset) = (span / dtype.bytes(), tensor.offset);
+                    let place = Place { at, elements, strides, offset };
+                    let each_call = tensor.each_call;
+                    tensors.push(SharedTensor {
+                        arg: index,
+                        at,
+                        bytes,
+                        span,
+                        view,
+                        access,
+                        each_call,
+                        poison,
+                    });
+                    self.end += span;
+                    self.add_canary(span.next_multiple_of(PAGE) - span);
+                    Parameter::Tensor { dtype, shape, place, reads: access.reads(), writes: access.writes() }
                 }
                 ArgumentKind::Scalar(dtype, bits) => Parameter::Scalar(*dtype, *bits),
                 ArgumentKind::Record(record) => Parameter::Record(record.values().collect()),
@@ -291,6 +395,12 @@ impl Layout {
         self.canaries.push(Canary { at: self.end, bytes });
         self.end += bytes;
     }
+}
+
+/// The bytes of the memory that a tensor lies in.
+fn span_of(tensor: &TensorSpec) -> Result<usize> {
+    let bytes = tensor.base_elements().and_then(|elements| elements.checked_mul(tensor.dtype.bytes()));
+    bytes.ok_or_else(|| Error::invalid("the tensor is too large"))
 }
 
 fn bytes_of(tensor: &TensorSpec) -> Result<usize> {

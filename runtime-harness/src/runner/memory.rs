@@ -7,8 +7,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
 
 use memmap2::{MmapOptions, MmapRaw};
-
-use super::huge_pages;
+use runtime_core::backend::huge_page_file;
 
 /// The size of a huge page; less memory is not worth one.
 const HUGE: usize = 2 << 20;
@@ -25,7 +24,7 @@ impl SharedMemory {
     pub(super) fn create(bytes: usize) -> io::Result<(Self, File)> {
         let file = match bytes < HUGE {
             true => small_pages(bytes)?,
-            false => huge_pages::file(bytes).or_else(|_| small_pages(bytes))?,
+            false => huge_page_file(bytes).or_else(|_| small_pages(bytes))?,
         };
         Ok((Self::of(&file)?, file))
     }
@@ -102,7 +101,7 @@ mod tests {
     #[test]
     fn so_are_huge_pages() {
         // Where the system has none, or no user name spaces, there is nothing to test.
-        if let Ok(file) = huge_pages::file(5 << 20) {
+        if let Ok(file) = huge_page_file(5 << 20) {
             assert_eq!(file.metadata().unwrap().len(), 5 << 20);
             check(&SharedMemory::of(&file).unwrap(), &file);
         }

@@ -1,7 +1,6 @@
 //! Judge and runner: a candidate's native code runs in a process that has nothing else, and the process that judges it has no
 //! foreign code. `docs/trust.md` has the design.
 
-mod huge_pages;
 mod judge;
 mod loaded;
 mod memory;

@@ -13,7 +13,8 @@ use runtime_core::{
 };
 
 use super::memory::SharedMemory;
-use super::protocol::{self, Answer, Load, Order, Parameter};
+use super::protocol::{self, Answer, Load, Order, Parameter, Place};
+use crate::job::signed;
 use crate::platform;
 
 /// Characters of an error.
@@ -137,18 +138,24 @@ impl Held {
     /// A parameter, whose tensor is in the shared memory.
     fn of(arg: &Parameter, device: &Device, memory: &SharedMemory) -> Result<Self> {
         Ok(match arg {
-            Parameter::Tensor { dtype, shape, at, reads, writes } => {
+            Parameter::Tensor { dtype, shape, place, reads, writes } => {
                 let host = device
                     .as_host()
                     .ok_or_else(|| Error::new(ErrorKind::Internal, "the device is no host"))?;
-                let bytes = shape.iter().product::<usize>() * dtype.bytes();
+                let Place { at, elements, strides, offset } = place;
+                let memory = memory.address(*at, elements * dtype.bytes());
+                let buffer = if strides.is_some() { std::slice::from_ref(elements) } else { shape };
                 let access = match (reads, writes) {
                     (true, true) => Access::ReadWrite,
                     (false, true) => Access::Write,
                     (_, false) => Access::Read,
                 };
                 // SAFETY: the memory is mapped as long as this process lives; the judge touches it between windows only.
-                Self::Tensor(unsafe { host.import(memory.address(*at, bytes), *dtype, shape) }?, access)
+                let tensor = unsafe { host.import(memory, *dtype, buffer) }?;
+                match strides {
+                    Some(strides) => Self::Tensor(tensor.view(shape, &signed(strides)?, *offset)?, access),
+                    None => Self::Tensor(tensor, access),
+                }
             }
             Parameter::Scalar(dtype, bits) => Self::Scalar(*dtype, *bits),
             Parameter::Record(fields) => {
@@ -162,7 +169,7 @@ impl Held {
 
     fn arg(&self) -> Arg<'_> {
         match self {
-            Self::Tensor(tensor, access) => Arg::tensor(tensor, *access),
+            Self::Tensor(tensor, access) => Arg::tensor(tensor, *access).strided(),
             Self::Scalar(dtype, bits) => Arg::scalar_bits(*dtype, *bits),
             Self::Record(record) => Arg::record(record),
             Self::Bytes(bytes) => Arg::bytes(bytes),

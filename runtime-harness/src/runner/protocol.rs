@@ -72,8 +72,8 @@ impl From<Launch> for LaunchConfig {
 /// An argument.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Parameter {
-    /// A contiguous tensor that begins at this byte of the shared memory.
-    Tensor { dtype: DType, shape: Vec<usize>, at: usize, reads: bool, writes: bool },
+    /// A tensor in the shared memory.
+    Tensor { dtype: DType, shape: Vec<usize>, place: Place, reads: bool, writes: bool },
     /// A type, and the bits of its value.
     Scalar(DType, u64),
     /// The fields of a structure.
@@ -82,6 +82,19 @@ pub(super) enum Parameter {
     Bytes(Vec<u8>),
     /// A size of work-group memory in bytes.
     Local(u64),
+}
+
+/// Where a tensor lies in the shared memory.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Place {
+    /// The byte at which its buffer begins.
+    pub(super) at: usize,
+    /// The elements of that.
+    pub(super) elements: usize,
+    /// The distances between its neighbours, in elements; `None` if it is the whole buffer.
+    pub(super) strides: Option<Vec<usize>>,
+    /// Its first element in the buffer.
+    pub(super) offset: usize,
 }
 
 /// What the runner says.

@@ -8,11 +8,11 @@ use super::loaded::{Loaded, Role, check_takes};
 use crate::device::RunnerSetup;
 use crate::job::{Due, Job, JobData, Outputs, ReferenceRunner};
 use crate::platform;
-use crate::spec::{KernelSource, Spec};
+use crate::spec::KernelSource;
 
 impl ReferenceRunner for RunnerSetup {
-    fn takes(&self, spec: &Spec, code: &KernelSource) -> bool {
-        check_takes(spec, code).is_ok()
+    fn takes(&self, code: &KernelSource) -> bool {
+        check_takes(code).is_ok()
     }
 
     /// If the reference ends its process, this one ends in the same way: its parent makes a row of that.

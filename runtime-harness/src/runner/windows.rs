@@ -4,13 +4,14 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime_core::evaluate::{CallWindows, Mismatch, Tolerance, Validation};
+use runtime_core::evaluate::{CallWindows, HostCaches, Mismatch, Tolerance, Validation};
 use runtime_core::{Access, Error, ErrorKind, HostArray, Result};
 
 use super::loaded::{Canary, Loaded, SharedTensor};
 use super::process::WindowTime;
 use crate::heartbeat::{self, Heartbeat};
 use crate::job::{Due, Job, JobData, LATER_CALLS};
+use crate::row::{Check, Finding};
 use crate::{platform, random};
 
 /// One of so many windows is checked in full, at random.
@@ -36,6 +37,12 @@ pub(super) struct Windows {
     /// What canaries are made of, and windows and blocks chosen by. The candidate can read canaries, so each of them is a hash of its
     /// own.
     secret: RandomState,
+    /// Whether the first call is timed, so that nothing is called before it.
+    is_cold: bool,
+    /// To be flushed before samples or calls.
+    caches: Option<HostCaches>,
+    /// Before the next window.
+    is_flush_due: bool,
     pub(super) history: History,
 }
 
@@ -47,6 +54,8 @@ pub(super) struct History {
     windows: usize,
     /// The first wrong output, in a window behind the first one.
     pub(super) wrong: Option<Mismatch>,
+    /// Where the first wrong output was found.
+    pub(super) found: Option<Finding>,
 }
 
 /// A call on inputs that were never seen.
@@ -69,6 +78,9 @@ impl Windows {
             keeps_state: job.spec.kept().next().is_some() && !restores_each_call,
             heartbeat,
             secret: RandomState::new(),
+            is_cold: false,
+            caches: None,
+            is_flush_due: false,
             history: History::default(),
         };
         (0..windows.loaded.sets.len()).for_each(|set| windows.loaded.write_inputs(set));
@@ -76,6 +88,26 @@ impl Windows {
             windows.loaded.memory.write(canary.at, &windows.pattern(canary));
         }
         windows
+    }
+
+    /// Whether the first call is timed, and the caches that are flushed.
+    pub(super) fn begin_with(&mut self, is_cold: bool, caches: Option<HostCaches>) {
+        (self.is_cold, self.caches) = (is_cold, caches);
+    }
+
+    /// How long a window may take.
+    pub(super) fn max_window(&self) -> Duration {
+        heartbeat::max_window(self.heartbeat.as_deref())
+    }
+
+    /// As many of these calls as a window may have, if a call takes this time.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates, and is not negative"
+    )]
+    pub(super) fn affordable(&self, number: u64, call_ns: f64) -> u64 {
+        number.min((self.max_window().as_nanos() as f64 / call_ns) as u64).max(1)
     }
 
     /// What a canary holds.
@@ -99,7 +131,13 @@ impl Windows {
     /// Makes the calls of a sample on initial data and poisoned outputs, after one that brings them into the caches.
     fn batch(&mut self, index: usize, number: u64) -> Result<WindowTime> {
         self.loaded.prepare_outputs(index);
-        if number >= WARMED && !self.keeps_state {
+        let is_flushed = std::mem::take(&mut self.is_flush_due);
+        if let Some(caches) = self.caches.as_mut().filter(|_| is_flushed) {
+            // What the runner's processors hold of the tensors is lost when the judge writes them.
+            self.loaded.write_inputs(index);
+            caches.evict();
+        }
+        if number >= WARMED && !(self.keeps_state || self.is_cold || is_flushed) {
             self.window(index, 1)?;
         }
         self.history.windows += 1;
@@ -123,13 +161,19 @@ impl Windows {
         self.history.windows % self.loaded.sets.len()
     }
 
-    fn note(&mut self, mut mismatch: Mismatch) {
-        mismatch.after_calls = Some(self.history.calls - 1);
+    fn note(&mut self, mut mismatch: Mismatch, check: Check) {
+        mismatch.after_calls = (self.history.calls > 1).then_some(self.history.calls - 1);
         self.history.wrong.get_or_insert(mismatch);
+        self.find(check);
+    }
+
+    /// Notes what the last window was rejected by.
+    pub(super) fn find(&mut self, check: Check) {
+        self.history.found.get_or_insert(Finding { check, window: self.history.windows as u64 });
     }
 
     /// Compares what the last window has left, in full.
-    fn check_all(&mut self, index: usize, number: u64) -> Result<()> {
+    fn check_all(&mut self, index: usize, number: u64, check: Check) -> Result<()> {
         let Validation::Failed(mismatch) = self.check(index, number)? else { return Ok(()) };
         if self.keeps_state && number != 1 {
             // What a later call writes may happen to look like the poison.
@@ -139,7 +183,7 @@ impl Windows {
                 return Ok(());
             }
         }
-        self.note(mismatch);
+        self.note(mismatch, check);
         Ok(())
     }
 
@@ -153,8 +197,15 @@ impl Windows {
             self.batch(index, 1)?;
             let checked = self.check(index, 1)?;
             match (&first, checked) {
-                (None, checked) => first = Some(checked),
-                (Some(Validation::Passed(_)), Validation::Failed(mismatch)) => self.note(mismatch),
+                (None, checked) => {
+                    if checked.is_failed() {
+                        self.find(Check::FirstCalls);
+                    }
+                    first = Some(checked);
+                }
+                (Some(Validation::Passed(_)), Validation::Failed(mismatch)) => {
+                    self.note(mismatch, Check::FirstCalls);
+                }
                 _ => {}
             }
         }
@@ -168,7 +219,7 @@ impl Windows {
     pub(super) fn last_window(&mut self, number: u64) -> Result<()> {
         let (index, number) = (self.next_set(), if self.restores_each_call { 1 } else { number });
         self.batch(index, number)?;
-        self.check_all(index, number)
+        self.check_all(index, number, Check::LastWindow)
     }
 
     /// Calls that depend on each other, the last of which is compared with those of the reference.
@@ -194,7 +245,7 @@ impl Windows {
         })?;
         self.loaded.runner.check_stopped()?;
         if let Validation::Failed(mismatch) = compared {
-            self.note(mismatch);
+            self.note(mismatch, Check::LaterCall);
         }
         Ok(())
     }
@@ -219,7 +270,7 @@ impl Windows {
         let time = self.cold_call(index, data)?;
         // Before they are compared, which would bring them into the caches.
         let tensors = self.loaded.sets[index].tensors.iter();
-        let mut memory = vec![1; tensors.map(|tensor| tensor.bytes).max().unwrap_or(0)];
+        let mut memory = vec![1; tensors.map(|tensor| tensor.span).max().unwrap_or(0)];
         let [cold, warm] = [(); 2].map(|()| self.copy(index, &mut memory));
         let copy = cold.saturating_sub(warm);
         Ok(SingleCall { time, copy, set: index })
@@ -230,7 +281,7 @@ impl Windows {
         let own = std::process::id().cast_signed();
         let begin = platform::processor_time(own);
         for tensor in &self.loaded.sets[index].tensors {
-            self.loaded.memory.read(tensor.at, &mut memory[..tensor.bytes]);
+            self.loaded.memory.read(tensor.at, &mut memory[..tensor.span]);
         }
         platform::processor_time(own).saturating_sub(begin)
     }
@@ -243,7 +294,7 @@ impl Windows {
         if let Some(data) = data {
             self.loaded.sets[call.set].data = data;
         }
-        self.check_all(call.set, 1)
+        self.check_all(call.set, 1, Check::SingleCall)
     }
 
     /// Compares what a window of a set left, and checks that nothing else has changed. Tensors that the kernel reads and writes hold
@@ -284,7 +335,7 @@ impl Windows {
         number: u64,
     ) -> Result<HostArray> {
         let mut actual = HostArray::new(expected.dtype(), expected.shape())?;
-        self.loaded.memory.read(tensor.at + at, actual.bytes_mut());
+        tensor.read(&self.loaded.memory, at, actual.bytes_mut());
         if self.keeps_state && number != 1 {
             let size = expected.dtype().bytes();
             let elements = actual.bytes_mut().chunks_exact_mut(size).zip(expected.bytes().chunks_exact(size));
@@ -334,22 +385,36 @@ impl Windows {
         let set = &self.loaded.sets[index];
         for tensor in set.tensors.iter().filter(|tensor| tensor.access == Access::Read) {
             let Some(initial) = &set.data.inputs[tensor.arg] else { continue };
-            if !self.holds(tensor.at, initial.bytes()) {
-                let message = format!("the kernel has changed argument {}, which it only reads", tensor.arg);
+            let mut now = vec![0; tensor.bytes];
+            tensor.read(&self.loaded.memory, 0, &mut now);
+            if let Some(byte) = first_difference(&now, &tensor.held(initial.bytes())) {
+                let element = byte / initial.dtype().bytes();
+                let message = format!(
+                    "the kernel has changed element {element} of argument {}, which it only reads, in window {}",
+                    tensor.arg, self.history.windows
+                );
                 return Err(Error::new(ErrorKind::Failed, message));
             }
         }
-        if !self.loaded.canaries.iter().all(|canary| self.holds(canary.at, &self.pattern(canary))) {
-            return Err(Error::new(ErrorKind::Failed, "the kernel has written beside its tensors"));
+        let is_unchanged = |canary: &Canary| {
+            let mut now = vec![0; canary.bytes];
+            self.loaded.memory.read(canary.at, &mut now);
+            now == self.pattern(canary)
+        };
+        let memory = &self.loaded.memory;
+        if !self.loaded.canaries.iter().all(is_unchanged)
+            || !set.tensors.iter().all(|tensor| tensor.has_clean_gaps(memory))
+        {
+            let window = self.history.windows;
+            let message = format!("the kernel has written beside its tensors, in window {window}");
+            return Err(Error::new(ErrorKind::Failed, message));
         }
         Ok(())
     }
+}
 
-    fn holds(&self, at: usize, expected: &[u8]) -> bool {
-        let mut now = vec![0; expected.len()];
-        self.loaded.memory.read(at, &mut now);
-        now == expected
-    }
+fn first_difference(now: &[u8], expected: &[u8]) -> Option<usize> {
+    if now == expected { None } else { now.iter().zip(expected).position(|(now, expected)| now != expected) }
 }
 
 impl CallWindows for Windows {
@@ -363,7 +428,7 @@ impl CallWindows for Windows {
         if self.history.wrong.is_none()
             && (chance.is_multiple_of(CHECKED) || !self.has_right_blocks(index, number)?)
         {
-            self.check_all(index, number)?;
+            self.check_all(index, number, Check::TimedWindow)?;
         }
         Ok(time.elapsed.as_nanos() as f64)
     }
@@ -373,6 +438,7 @@ impl CallWindows for Windows {
     }
 
     fn flush_cache(&mut self) -> Result<()> {
-        Err(Error::unsupported("a flushed cache is not measured in a runner"))
+        self.is_flush_due = true;
+        Ok(())
     }
 }

@@ -227,6 +227,17 @@ impl TensorSpec {
         self.offset.checked_add(last)?.checked_add(1)
     }
 
+    /// The distance between neighbours in each dimension, in elements.
+    pub(crate) fn strides_or_contiguous(&self) -> Vec<usize> {
+        self.strides.clone().unwrap_or_else(|| {
+            let mut strides = vec![1; self.shape.len()];
+            for axis in (1..self.shape.len()).rev() {
+                strides[axis - 1] = strides[axis] * self.shape[axis].max(1);
+            }
+            strides
+        })
+    }
+
     /// Whether two indices may share an element. Conservative: each stride must exceed the span of the smaller ones.
     fn may_overlap(&self) -> bool {
         let mut axes: Vec<_> =

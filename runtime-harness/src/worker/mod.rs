@@ -12,5 +12,5 @@ mod session;
 mod supervisor;
 
 pub use inner::serve;
-pub use options::{Trust, WorkerOptions};
+pub use options::{DEFAULT_TIMEOUT, Trust, WorkerOptions};
 pub use supervisor::supervise;

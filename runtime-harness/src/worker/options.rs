@@ -1,9 +1,14 @@
 //! Options of a worker.
 
+use std::time::Duration;
+
 use runtime_core::backend::SandboxPolicy;
 
+/// How long may pass without calls of a candidate returning, unless another time is given.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Options of a worker.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct WorkerOptions {
     /// Limit of its private memory.
     pub memory_limit_bytes: Option<u64>,
@@ -14,6 +19,21 @@ pub struct WorkerOptions {
     pub sandbox: SandboxPolicy,
     /// Whether native code of the host is believed.
     pub trust: Trust,
+    /// How long whoever started it waits without calls of a candidate returning: none of its windows takes longer than half of
+    /// that, unless a single call does.
+    pub timeout: Duration,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> Self {
+        Self {
+            memory_limit_bytes: None,
+            share: false,
+            sandbox: SandboxPolicy::default(),
+            trust: Trust::default(),
+            timeout: DEFAULT_TIMEOUT,
+        }
+    }
 }
 
 /// Whether native code of the host is believed, and what it is judged by. `docs/trust.md` explains it.

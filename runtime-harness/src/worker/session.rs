@@ -95,8 +95,11 @@ impl<'r> Session<'r> {
         let device = open(&mut self.device, self.runtime, candidate)?;
         device.share = self.options.share;
         device.runner.clone_from(&self.runner);
-        device.heartbeat =
-            Some(Arc::new(heartbeat(id, report, format!("while \"{}\" ran on {}", spec.name, device.name))));
+        device.heartbeat = Some(Arc::new(heartbeat(
+            id,
+            (report, self.options.timeout),
+            format!("while \"{}\" ran on {}", spec.name, device.name),
+        )));
         report(Reply::Device { id, device: device.name.clone(), device_info: device.describe() });
         report(phase(Phase::Prepare, &format!("while the data of \"{}\" was prepared", spec.name)));
         let settings = candidate.settings.or(&spec.settings);
@@ -148,9 +151,11 @@ impl<'r> Session<'r> {
 }
 
 /// Says that a candidate still runs.
-fn heartbeat(id: u64, report: &Report, operation: String) -> Heartbeat {
+fn heartbeat(id: u64, (report, timeout): (&Report, Duration), operation: String) -> Heartbeat {
     let report = Arc::clone(report);
-    Heartbeat::new(move || report(Reply::Phase { id, phase: Phase::Run, operation: operation.clone() }))
+    Heartbeat::new(timeout, move || {
+        report(Reply::Phase { id, phase: Phase::Run, operation: operation.clone() })
+    })
 }
 
 fn phase_of(id: u64) -> impl Fn(Phase, &str) -> Reply {

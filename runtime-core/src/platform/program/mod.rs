@@ -22,8 +22,8 @@ use group::ProcessGroup;
 pub use group::{check_privileges, exhausted, spawn_program};
 use printed::Printed;
 pub use sandbox::{
-    MissingPart, SANDBOX_VARIABLE, Sandbox, SandboxLimits, SandboxPart, SandboxPolicy, missing_sandbox_parts,
-    start_no_processes,
+    MissingPart, SANDBOX_VARIABLE, Sandbox, SandboxLimits, SandboxPart, SandboxPolicy, huge_page_file,
+    missing_sandbox_parts, start_no_processes,
 };
 
 /// What is usually kept of each output of a program: the whole of it, unless something is wrong with the program.

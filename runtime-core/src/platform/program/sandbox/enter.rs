@@ -167,7 +167,7 @@ fn exit(code: libc::c_int) -> ! {
 }
 
 /// A copy of this process. Unlike the C library's `fork` it calls no handlers, which were made for the parent.
-fn fork() -> io::Result<libc::pid_t> {
+pub(super) fn fork() -> io::Result<libc::pid_t> {
     let (flags, none) = (libc::SIGCHLD, 0);
     // SAFETY: without a stack, the copy uses its own one.
     let child = checked(unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) })?;

@@ -12,6 +12,7 @@ mod enter;
 mod environment;
 mod file_rules;
 mod filter;
+mod huge_pages;
 mod limits;
 mod part;
 mod policy;
@@ -39,6 +40,7 @@ use super::{OUTPUT_BYTES, Output, run_program, spawn_program};
 use crate::{Error, ErrorKind, Result};
 
 pub use self::filter::start_no_processes;
+pub use self::huge_pages::huge_page_file;
 pub use self::limits::SandboxLimits;
 pub use self::part::{MissingPart, SandboxPart};
 pub use self::policy::{SANDBOX_VARIABLE, SandboxPolicy};

@@ -12,6 +12,10 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::ptr;
 
+use super::checked;
+use super::enter::fork;
+use super::user::{UserMaps, unshare};
+
 /// Operations of `fsconfig`, from `linux/mount.h`.
 const SET_STRING: libc::c_uint = 1;
 const CREATE: libc::c_uint = 6;
@@ -24,16 +28,15 @@ const DESCRIPTOR: libc::c_uint = 4;
 /// Room for a control message with a descriptor, aligned as its header.
 type Control = [u64; 4];
 
-/// A file that has this size, and its memory.
+/// A file of memory in huge pages, of this size, which no other process can open.
 ///
 /// # Errors
 /// Any error of the system, as where name spaces, or huge pages, are forbidden.
-pub(super) fn file(bytes: usize) -> io::Result<File> {
+pub fn huge_page_file(bytes: usize) -> io::Result<File> {
     let plan = Plan::new(bytes)?;
     let (ours, theirs) = UnixStream::pair()?;
-    // SAFETY: the child makes system calls only, and allocates nothing.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
+    // The child makes system calls only, and allocates nothing.
+    match fork()? {
         0 => {
             // A parent that receives nothing knows that it has failed.
             let _ = plan.mounted_file().and_then(|file| send(&theirs, &file));
@@ -54,49 +57,39 @@ pub(super) fn file(bytes: usize) -> io::Result<File> {
 struct Plan {
     bytes: libc::off_t,
     size: CString,
-    /// The user and group of its name space; `None` for the superuser, who can mount without.
-    maps: Option<[CString; 2]>,
+    user: UserMaps,
 }
 
 impl Plan {
     fn new(bytes: usize) -> io::Result<Self> {
-        // SAFETY: only reads an ID.
-        let user = unsafe { libc::geteuid() };
-        // SAFETY: only reads an ID.
-        let group = unsafe { libc::getegid() };
-        let map = |id: u32| CString::new(format!("0 {id} 1"));
-        let maps = if user == 0 { None } else { Some([map(user)?, map(group)?]) };
         // Whole huge pages, and one for what the file system needs itself.
         let size = CString::new(format!("{}", bytes.next_multiple_of(2 << 20) + (2 << 20)))?;
         let bytes = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
-        Ok(Self { bytes, size, maps })
+        Ok(Self { bytes, size, user: UserMaps::new(false) })
     }
 
     /// In the child: the file, on a mount that nobody else sees.
     fn mounted_file(&self) -> io::Result<OwnedFd> {
-        if let Some([user, group]) = &self.maps {
-            // SAFETY: a system call without pointers.
-            check(i64::from(unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) }))?;
-            write(c"/proc/self/setgroups", c"deny")?;
-            write(c"/proc/self/uid_map", user)?;
-            write(c"/proc/self/gid_map", group)?;
+        // The superuser can mount without.
+        if !self.user.was_superuser() {
+            self.user.enter()?;
+            unshare(libc::CLONE_NEWNS)?;
         }
         // SAFETY: the name is terminated and outlives the call.
-        let context =
-            descriptor(unsafe { libc::syscall(libc::SYS_fsopen, c"tmpfs".as_ptr(), CLOSE_ON_EXEC) })?;
+        let context = owned(unsafe { libc::syscall(libc::SYS_fsopen, c"tmpfs".as_ptr(), CLOSE_ON_EXEC) })?;
         configure(&context, SET_STRING, Some((c"huge", c"within_size")))?;
         configure(&context, SET_STRING, Some((c"size", &self.size)))?;
         configure(&context, CREATE, None)?;
         // SAFETY: a system call without pointers.
         let mount = unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOSE_ON_EXEC, 0) };
-        let mount = descriptor(mount)?;
+        let mount = owned(mount)?;
         let flags = libc::O_TMPFILE | libc::O_RDWR | libc::O_CLOEXEC;
         // SAFETY: the path is terminated and outlives the call.
         let file = unsafe { libc::openat(mount.as_raw_fd(), c".".as_ptr(), flags, 0o600) };
-        let file = descriptor(i64::from(file))?;
+        let file = owned(file.into())?;
         // Now, not when a page is used: that would end the process.
         // SAFETY: a system call without pointers.
-        check(i64::from(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, self.bytes) }))?;
+        checked(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, self.bytes) }.into())?;
         Ok(file)
     }
 }
@@ -106,25 +99,11 @@ fn configure(context: &OwnedFd, operation: libc::c_uint, option: Option<(&CStr, 
         option.map_or((ptr::null(), ptr::null()), |(key, value)| (key.as_ptr(), value.as_ptr()));
     let context = context.as_raw_fd();
     // SAFETY: the texts are terminated and outlive the call.
-    check(unsafe { libc::syscall(libc::SYS_fsconfig, context, operation, key, value, 0) })
+    checked(unsafe { libc::syscall(libc::SYS_fsconfig, context, operation, key, value, 0) }).map(|_| ())
 }
 
-fn write(file: &CStr, text: &CStr) -> io::Result<()> {
-    // SAFETY: the path is terminated and outlives the call.
-    let opened = unsafe { libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
-    let opened = descriptor(i64::from(opened))?;
-    let bytes = text.to_bytes();
-    // SAFETY: the text has so many bytes.
-    check(unsafe { libc::write(opened.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) } as i64)
-}
-
-fn check(result: i64) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-fn descriptor(result: i64) -> io::Result<OwnedFd> {
-    check(result)?;
-    let number = RawFd::try_from(result).map_err(|_| io::ErrorKind::InvalidInput)?;
+fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
+    let number = RawFd::try_from(checked(result)?).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: the descriptor is new and nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
@@ -157,7 +136,7 @@ fn send(stream: &UnixStream, file: &OwnedFd) -> io::Result<()> {
     // SAFETY: there is room for a descriptor.
     unsafe { data.cast::<RawFd>().write_unaligned(file.as_raw_fd()) };
     // SAFETY: all that the message names lives in this function.
-    check(unsafe { libc::sendmsg(stream.as_raw_fd(), &raw const message, 0) } as i64)
+    checked(unsafe { libc::sendmsg(stream.as_raw_fd(), &raw const message, 0) } as libc::c_long).map(|_| ())
 }
 
 fn receive(stream: &UnixStream) -> io::Result<File> {
@@ -165,7 +144,8 @@ fn receive(stream: &UnixStream) -> io::Result<File> {
     let mut part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
     let mut message = message(&mut part, &mut control);
     // SAFETY: all that the message names lives in this function.
-    check(unsafe { libc::recvmsg(stream.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) } as i64)?;
+    checked(unsafe { libc::recvmsg(stream.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) }
+        as libc::c_long)?;
     // SAFETY: the system has filled the message.
     let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
     if header.is_null() {
@@ -175,5 +155,5 @@ fn receive(stream: &UnixStream) -> io::Result<File> {
     let data = unsafe { libc::CMSG_DATA(header) };
     // SAFETY: the only message that is sent has a descriptor.
     let number = unsafe { data.cast::<RawFd>().read_unaligned() };
-    descriptor(i64::from(number)).map(File::from)
+    owned(number.into()).map(File::from)
 }
