@@ -112,10 +112,10 @@ fn evaluate_on(
 fn judged_row(
     (job, settings): (&Job, &Settings),
     device: &DeviceUnderTest,
-    (judged, phase): (Result<(Timed, Option<Outcome>, Option<Finding>)>, Phase),
+    (judged, phase): (Result<Judged>, Phase),
 ) -> Row {
     let (measured, doubt, found) = match judged {
-        Ok((timed, doubt, found)) => (Ok((timed, CountersAndEnergy::default())), doubt, found),
+        Ok(Judged { timed, doubt, found }) => (Ok((timed, CountersAndEnergy::default())), doubt, found),
         Err(error) => (Err(error), None, None),
     };
     let row = row(job, settings, device, (measured, phase)).doubted(doubt);
@@ -216,14 +216,22 @@ fn measure(
     (measured, Some(bound))
 }
 
-/// Measures a kernel in a runner. The other results are why its times are not believed, and what has found that it is wrong or
-/// inconsistent.
+/// What a judge says of a candidate.
+struct Judged {
+    timed: Timed,
+    /// Why its times are not believed.
+    doubt: Option<Outcome>,
+    /// What has found that it is wrong or inconsistent.
+    found: Option<Finding>,
+}
+
+/// Measures a kernel in a runner. The second result is what was taken from the package, if its code is one.
 fn judge(
     (under_test, device, setup): (&DeviceUnderTest, &dyn CommonRuntime, &RunnerSetup),
     job: &Job,
     settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
-) -> (Result<(Timed, Option<Outcome>, Option<Finding>)>, Option<PackageChoice>) {
+) -> (Result<Judged>, Option<PackageChoice>) {
     let name = &under_test.name;
     enter(Phase::Compile, &format!("while \"{}\" was loaded on {name}", job.spec.name));
     let mut judge = match Judge::new(job, (device, under_test.heartbeat.clone()), setup) {
@@ -247,7 +255,7 @@ fn judge(
     }
     let timed = measured.map(|(measurement, doubt)| {
         let noise = recorder.noise(&measurement);
-        ((ResourceUsage::unknown(), measurement, noise), doubt, found)
+        Judged { timed: (ResourceUsage::unknown(), measurement, noise), doubt, found }
     });
     (timed, package)
 }

@@ -1,6 +1,6 @@
 //! Checks a job on an embedded device and counts its calls: one image, which is run for each sample.
 //!
-//! The counter is the device's. The host's clock only limits how long samples are taken, and is never reported, except on devices
+//! The counter is the device's. The host's clock only limits how long samples are taken, and is no figure, except on devices
 //! that run whole programs and have no counter.
 
 mod check;

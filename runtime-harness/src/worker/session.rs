@@ -154,7 +154,7 @@ impl<'r> Session<'r> {
 fn heartbeat(id: u64, (report, timeout): (&Report, Duration), operation: String) -> Heartbeat {
     let report = Arc::clone(report);
     Heartbeat::new(timeout, move || {
-        report(Reply::Phase { id, phase: Phase::Run, operation: operation.clone() })
+        report(Reply::Phase { id, phase: Phase::Run, operation: operation.clone() });
     })
 }
 

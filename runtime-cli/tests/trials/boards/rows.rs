@@ -17,6 +17,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_worker_flashes_one_kernel_after_the_other", a_worker_flashes_one_kernel_after_the_other),
     ("functions_are_counted_on_request", functions_are_counted_on_request),
     ("tables_show_counts_without_times", tables_show_counts_without_times),
+    ("a_count_is_the_candidates_unless_it_is_trusted", a_count_is_the_candidates_unless_it_is_trusted),
 ];
 
 const CODE: &str = "#include <stdint.h>
@@ -196,6 +197,26 @@ fn functions_are_counted_on_request(board: &str) {
         runtime(&["eval", &spec, "--device", &format!("embedded:{board}"), "--counters", "functions"]);
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.contains("per call: functions:"), "{table}");
+}
+
+fn a_count_is_the_candidates_unless_it_is_trusted(board: &str) {
+    let (_folder, spec) = folder("scale", "");
+    for (options, is_candidates) in
+        [(&["--isolate"][..], true), (&["--isolate", "--trust"], false), (&[], false)]
+    {
+        let row = only(rows(board, &[&[&*spec], options].concat()));
+        let counts = &row["counts"];
+        assert_eq!(
+            counts["is_candidates"].as_bool().unwrap_or_default(),
+            is_candidates,
+            "{options:?}: {row}"
+        );
+        assert!(counts["run_ns"].as_f64().unwrap() > 0.0, "{row}");
+        let arguments = ["eval", &spec, "--device", &format!("embedded:{board}")];
+        let shown = runtime(&[&arguments[..], options].concat());
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        assert_eq!(shown.contains("; clock: the candidate's, a run takes "), is_candidates, "{shown}");
+    }
 }
 
 fn tables_show_counts_without_times(board: &str) {
