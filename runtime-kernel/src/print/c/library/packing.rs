@@ -14,6 +14,36 @@ use crate::program::Dialect;
 const VEC4: VectorSize = VectorSize::Quad;
 const VEC2: VectorSize = VectorSize::Bi;
 
+/// To half precision in C. Before version 15, clang has `_Float16` on few processors: elsewhere integers are computed with, and the sum
+/// with 0.5 rounds what becomes subnormal.
+const HALF_BITS: &str = "
+#ifdef __FLT16_MAX__
+    _Float16 b = (_Float16)a; unsigned short c; __builtin_memcpy(&c, &b, sizeof c); return c;
+#else
+    u32 b; __builtin_memcpy(&b, &a, sizeof b);
+    u32 sign = b >> 16 & 0x8000u;
+    b &= 0x7fffffffu;
+    if (b > 0x7f800000u) return sign | 0x7e00u | (b >> 13 & 0x3ffu);
+    if (b >= 0x47800000u) return sign | 0x7c00u;
+    if (b >= 0x38800000u) return sign | (b + 0xc8000fffu + (b >> 13 & 1u)) >> 13;
+    __builtin_memcpy(&a, &b, sizeof a); a += 0.5f; __builtin_memcpy(&b, &a, sizeof b);
+    return sign | (b - 0x3f000000u);
+#endif
+";
+/// The reverse.
+const OF_HALF_BITS: &str = "
+#ifdef __FLT16_MAX__
+    unsigned short b = (unsigned short)a; _Float16 c; __builtin_memcpy(&c, &b, sizeof c); return (f32)c;
+#else
+    u32 b = (a & 0x7fffu) << 13, exponent = b & 0x0f800000u; f32 c;
+    b += exponent == 0x0f800000u ? 0x70000000u : exponent == 0u ? 0x38800000u : 0x38000000u;
+    __builtin_memcpy(&c, &b, sizeof c);
+    if (exponent == 0u) { c -= 0x1p-14f; __builtin_memcpy(&b, &c, sizeof b); }
+    if (b > 0x7f800000u) b |= 0x400000u;
+    b |= (a & 0x8000u) << 16; __builtin_memcpy(&c, &b, sizeof c); return c;
+#endif
+";
+
 impl Writer<'_> {
     /// A packing function, if `function` is one.
     pub(crate) fn packing(&mut self, function: MathFunction) -> Result<Option<Form>> {
@@ -175,18 +205,21 @@ impl Writer<'_> {
             [
                 "ushort b; vstore_half_rte(a, 0, (half *)&b); return b;",
                 "unsigned short b; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(b) : \"f\"(a)); return b;",
-                "_Float16 b = (_Float16)a; unsigned short c; __builtin_memcpy(&c, &b, sizeof c); return c;",
+                HALF_BITS,
             ],
         )
     }
 
     /// The `f32` value of half-precision bits.
     fn of_half_bits(&mut self) -> Result<String> {
-        self.half_function(["f32_of_half_bits", "f32", "u32"], [
-            "ushort b = (ushort)a; return vload_half(0, (const half *)&b);",
-            "f32 b; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(b) : \"h\"((unsigned short)a)); return b;",
-            "unsigned short b = (unsigned short)a; _Float16 c; __builtin_memcpy(&c, &b, sizeof c); return (f32)c;",
-        ])
+        self.half_function(
+            ["f32_of_half_bits", "f32", "u32"],
+            [
+                "ushort b = (ushort)a; return vload_half(0, (const half *)&b);",
+                "f32 b; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(b) : \"h\"((unsigned short)a)); return b;",
+                OF_HALF_BITS,
+            ],
+        )
     }
 
     /// A function with a name, a result and an operand, and its body by dialect.
