@@ -202,15 +202,17 @@ fn a_kernel_that_writes_nothing_is_wrong_whatever_the_type() {
 }
 
 #[test]
-fn vectors_are_compared_to_their_last_byte() {
+fn vectors_are_compared_in_every_byte() {
     for lanes in [4, 8] {
         let dtype = DType::from_dlpack(2, 32, lanes);
         let of = |content: &[u8]| HostArray::from_bytes(dtype, &[1], content).unwrap();
-        let mut wrong = vec![0; dtype.bytes()];
-        wrong[dtype.bytes() - 1] = 1;
-        let right = of(&vec![0; dtype.bytes()]);
-        let compared = Tolerance::default().compare(0, &of(&wrong), &right).unwrap();
-        assert!(compared.is_failed(), "{lanes} lanes: {compared:?}");
+        let right = vec![0; dtype.bytes()];
+        for byte in 0..dtype.bytes() {
+            let mut wrong = right.clone();
+            wrong[byte] = 1;
+            let compared = Tolerance::default().compare(0, &of(&wrong), &of(&right)).unwrap();
+            assert!(compared.is_failed(), "{lanes} lanes, byte {byte}: {compared:?}");
+        }
     }
 }
 
