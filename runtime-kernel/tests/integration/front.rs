@@ -464,11 +464,51 @@ fn variables_may_have_what_frexp_and_modf_return() {
             "enable f16; const s = frexp(vec3(1.5h));",
             "var t = s; t = frexp(vec3h(1)); let e: vec3i = t.exp; y[0] = f32(e.x);",
         ),
+        (
+            "enable f16; override O = 1.5h; var<private> v = frexp(O);",
+            "v = frexp(f16(y[0])); let e: i32 = v.exp; y[1] = f32(v.fract) + f32(e);",
+        ),
     ] {
         let y = "@group(0) @binding(0) var<storage, read_write> y: array<f32>;";
         let program = parse(&kernel(&format!("{declarations} {y}"), body)).expect(declarations);
         program.c(Dialect::Host, Checks::Bounded).expect(declarations);
         program.spirv(Checks::Bounded).expect(declarations);
+    }
+}
+
+#[test]
+fn frexp_and_bit_casts_take_overrides_of_f16() {
+    let cast = |inner: String, _| format!("bitcast<vec4h>(bitcast<vec2u>({inner}))");
+    let deep = (0..40).fold("vec4(O)".to_owned(), cast);
+    let y = "enable f16; override O: f16; override P = 2h * O; @group(0) @binding(0) var<storage, read_write> y: array<f32>;";
+    for (declarations, size) in [
+        ("override E: i32 = frexp(O).exp;", 3),
+        ("override E = frexp(frexp(vec2(O, P)).fract.y).exp + 1;", 1),
+        ("override E = frexp(P).exp; override F = frexp(ldexp(mix(O, P, 0.5h), E)).fract;", 4),
+        ("alias H = f16; override E = frexp(\n// Two lines.\nvec2<H>(O, P)).exp.y;", 4),
+        ("var<private> v = frexp(vec3(O, P, 1h)); override E = 2;", 2),
+        ("var<private> v = array(frexp(O), frexp(P)); override E = 1 + i32(8 * frexp(O).fract);", 7),
+        ("override E = extractBits(bitcast<u32>(vec2(O, P)), 24, 8) - 70;", 4),
+        ("override U = 0x4a004600u; override E = u32(bitcast<vec2h>(U).y - bitcast<vec2<f16>>(U).x);", 6),
+        ("override E = bitcast<vec2u>(vec4(O, P, P, O)).y >> 28;", 4),
+        ("override E = u32(bitcast<vec4h>(bitcast<vec2i>(vec4(O, P, 1h, 2h))).w);", 2),
+        ("override E = u32(bitcast<vec2h>(bitcast<f32>(vec2(frexp(P).fract, 3h))).y);", 3),
+        (&format!("override E = u32({deep}.x);"), 6),
+    ] {
+        let body = "@compute @workgroup_size(E) fn k() { y[0] = f32(E) + f32(frexp(P).fract); }";
+        let code = format!("{y}\n{declarations}\n{body}");
+        let specialisation = Specialisation::default().constant("O", "6.0");
+        let program = Program::parse(&code, "k.wgsl", &specialisation).expect(declarations);
+        assert_eq!(program.interfaces()[0].group_size, [size, 1, 1], "{declarations}");
+        program.c(Dialect::Host, Checks::Bounded).expect(declarations);
+        Program::signature(&code, "k.wgsl", &Specialisation::default(), "k").expect(declarations);
+    }
+    for wrong in
+        ["override E: u32 = frexp(O).exp;", "fn frexp(a: f16) -> f16 { return a; } override E = frexp(O);"]
+    {
+        let body = "@compute @workgroup_size(E) fn k() {}";
+        let specialisation = Specialisation::default().constant("O", "6.0");
+        Program::parse(&format!("{y} {wrong} {body}"), "", &specialisation).expect_err(wrong);
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Scopes<'a> {
     pub(super) aliases: FastHashMap<&'a str, usize>,
     /// By structure: its declaration.
     pub(super) structures: FastHashMap<&'a str, usize>,
+    /// By override: its declaration.
+    overrides: FastHashMap<&'a str, usize>,
     /// The other declarations of the module whose names hide built-in functions and types.
     others: FastHashSet<&'a str>,
     /// All names that are declared anywhere.
@@ -59,8 +61,17 @@ pub(super) struct Scopes<'a> {
     steps_left: Cell<usize>,
     /// In a declaration of the module, where the names inside a function mean nothing.
     pub(super) is_outside: Cell<bool>,
-    /// In the side of `&&` or `||` that is not evaluated, and needs a type only: some value of it is found.
-    pub(super) is_unused: Cell<bool>,
+    pub(super) wanted: Cell<Wanted>,
+}
+
+/// What is wanted of an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wanted {
+    Value,
+    /// Any value of its type: the side of `&&` or `||` that is not evaluated.
+    Type,
+    /// The same of one that may depend on overrides.
+    TypeWithOverrides,
 }
 
 impl<'a> Scopes<'a> {
@@ -71,6 +82,7 @@ impl<'a> Scopes<'a> {
             templates: templates(tokens),
             has_f16: false,
             constants: FastHashMap::default(),
+            overrides: FastHashMap::default(),
             aliases: FastHashMap::default(),
             structures: FastHashMap::default(),
             others: FastHashSet::default(),
@@ -86,7 +98,7 @@ impl<'a> Scopes<'a> {
             depth: Cell::new(0),
             steps_left: Cell::new(MAX_STEPS),
             is_outside: Cell::new(false),
-            is_unused: Cell::new(false),
+            wanted: Cell::new(Wanted::Value),
         };
         scopes.find_names();
         scopes
@@ -114,7 +126,11 @@ impl<'a> Scopes<'a> {
             };
             match token.text {
                 "const" if braces == 0 => _ = self.constants.insert(name, at),
-                "fn" | "override" => _ = self.others.insert(name),
+                "fn" => _ = self.others.insert(name),
+                "override" => {
+                    self.others.insert(name);
+                    self.overrides.insert(name, at);
+                }
                 "var" if braces == 0 => _ = self.others.insert(name),
                 "alias" => _ = self.aliases.insert(name, at + 3),
                 "struct" => _ = self.structures.insert(name, at),
@@ -186,6 +202,22 @@ impl<'a> Scopes<'a> {
         }
     }
 
+    /// Some value of the override that is declared at a place.
+    fn some_value(&self, place: usize) -> Option<Constant<'a>> {
+        if text(self.tokens, place + 2) == ":" {
+            return self.constructed(&self.ty(place + 3, MAX_DEPTH)?, &[], MAX_DEPTH);
+        }
+        Some(Constant::Value(self.declared(place)?.value()?.concrete()?))
+    }
+
+    /// Some value of the type of an expression that may depend on overrides.
+    pub(super) fn with_overrides(&self, expression: &Expr<'a>) -> Option<Constant<'a>> {
+        let wanted = self.wanted.replace(Wanted::TypeWithOverrides);
+        let value = self.value(expression);
+        self.wanted.set(wanted);
+        value
+    }
+
     /// The expression that begins at a token.
     pub(super) fn expression(&self, start: usize) -> Option<Expr<'a>> {
         Expr::at(self.tokens, &self.templates, start)
@@ -195,6 +227,11 @@ impl<'a> Scopes<'a> {
     pub(super) fn named(&self, name: &str) -> Option<Constant<'a>> {
         if let Some(local) = self.local(name) {
             return local.clone();
+        }
+        if self.wanted.get() == Wanted::TypeWithOverrides
+            && let Some(place) = self.overrides.get(name)
+        {
+            return self.some_value(*place);
         }
         let (&name, _) = self.constants.get_key_value(name)?;
         // First those that it depends on: a chain of constants may be longer than the stack is deep.
@@ -223,10 +260,10 @@ impl<'a> Scopes<'a> {
 
     /// The value of a constant of the module that is declared at a place.
     fn of_module(&self, place: usize) -> Option<Constant<'a>> {
-        let (was_outside, was_unused) = (self.is_outside.replace(true), self.is_unused.replace(false));
+        let (was_outside, wanted) = (self.is_outside.replace(true), self.wanted.replace(Wanted::Value));
         let value = self.declared(place);
         self.is_outside.set(was_outside);
-        self.is_unused.set(was_unused);
+        self.wanted.set(wanted);
         value
     }
 
@@ -264,10 +301,10 @@ impl<'a> Scopes<'a> {
             ExprKind::Binary(operator @ ("&&" | "||"), parts) => {
                 let left = plain(&parts[0])?.as_bool()?;
                 let decides = left == (*operator == "||");
-                let was_unused = self.is_unused.get();
-                self.is_unused.set(was_unused || decides);
+                let wanted = self.wanted.get();
+                self.wanted.set(if decides { wanted.max(Wanted::Type) } else { wanted });
                 let right = plain(&parts[1]).and_then(|right| right.as_bool());
-                self.is_unused.set(was_unused);
+                self.wanted.set(wanted);
                 right.map(|right| Value::bool(if decides { left } else { right }))
             }
             ExprKind::Binary(operator, parts) => {
@@ -291,7 +328,7 @@ impl<'a> Scopes<'a> {
     /// What comes of some values. Where only its type counts, and these values are an error, what comes of other ones.
     fn typical<T>(&self, values: &[Value], of: impl Fn(&[Value]) -> Option<T>) -> Option<T> {
         let found = of(values);
-        if found.is_some() || !self.is_unused.get() {
+        if found.is_some() || self.wanted.get() == Wanted::Value {
             return found;
         }
         let numbers: [fn(f64) -> f64; 2] = [|at| at / 8.0, |_| 1.0];

@@ -7,6 +7,7 @@ mod bits;
 mod constant;
 mod evaluate;
 mod functions;
+mod halves_of_overrides;
 mod literals;
 mod operators;
 mod syntax;
@@ -155,6 +156,7 @@ pub(super) fn is_valueless_cast(to: ScalarKind, value: &Value) -> bool {
 
 /// A walk over a text in its order.
 struct Scan<'a> {
+    code: &'a str,
     tokens: &'a [Token<'a>],
     scopes: Scopes<'a>,
     /// Whether there may be `f64`, which naga evaluates no function of.
@@ -168,10 +170,11 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    fn of(tokens: &'a [Token<'a>], code: &str) -> Self {
+    fn of(tokens: &'a [Token<'a>], code: &'a str) -> Self {
         let has_doubles = code.contains("lf") || code.contains("f64");
         let scopes = Scopes::of(tokens);
         Self {
+            code,
             tokens,
             scopes,
             has_doubles,
@@ -255,7 +258,8 @@ impl<'a> Scan<'a> {
         let is_left_out =
             value.as_ref().is_some_and(Constant::is_built_in) && self.is_whole_constant(&expression.range);
         let text = value.and_then(|value| self.scopes.text(&value));
-        match text.or_else(|| is_left_out.then(|| "0".to_owned())) {
+        let text = text.or_else(|| is_left_out.then(|| "0".to_owned()));
+        match text.or_else(|| self.halves_of_overrides(expression)) {
             // Without a blank, the word before `(` would go on.
             Some(text) if self.tokens[expression.range.start].text == "(" && !text.starts_with('(') => {
                 self.edits.push((self.place(expression), format!("({text})")));

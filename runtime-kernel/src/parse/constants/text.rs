@@ -2,7 +2,7 @@
 
 use half::f16;
 
-use super::constant::{Constant, Origin};
+use super::constant::{Composite, Constant, Origin};
 use super::evaluate::Scopes;
 use super::value::{Kind, Number, Shape, Value};
 
@@ -21,18 +21,24 @@ impl<'a> Scopes<'a> {
             Constant::Value(value) => return self.text_of(value),
             Constant::Composite(composite) => composite,
         };
+        let (name, values) = self.result(composite)?;
+        let texts: Vec<_> = values.iter().map(|value| self.text_of(value)).collect::<Option<_>>()?;
+        Some(format!("{name}({})", texts.join(", ")))
+    }
+
+    /// The name of the structure that `frexp` or `modf` returns, which is defined from now on, and its members.
+    pub(super) fn result(&self, composite: &Composite<'a>) -> Option<(String, Vec<Value>)> {
         let Origin::BuiltIn(function) = composite.origin else { return None };
         let concrete = |element: &Constant<'a>| element.value()?.concrete();
         let values: Vec<_> = composite.elements.iter().map(concrete).collect::<Option<_>>()?;
         let name = result_name(function, values[0].shape.1, values[0].kind.name());
-        let (mut members, mut texts) = (Vec::new(), Vec::new());
-        for (member, value) in composite.names.iter().zip(&values) {
-            members.push(format!("{member}: {}", self.type_name(value.kind, value.shape)?));
-            texts.push(self.text_of(value)?);
-        }
+        let member = |(name, value): (&&str, &Value)| {
+            Some(format!("{name}: {}", self.type_name(value.kind, value.shape)?))
+        };
+        let members: Vec<_> = composite.names.iter().zip(&values).map(member).collect::<Option<_>>()?;
         let definition = format!("struct {name} {{ {} }}", members.join(", "));
         self.definitions.borrow_mut().insert(definition);
-        Some(format!("{name}({})", texts.join(", ")))
+        Some((name, values))
     }
 
     fn text_of(&self, value: &Value) -> Option<String> {
@@ -46,7 +52,7 @@ impl<'a> Scopes<'a> {
     }
 
     /// The name of a type, or of its constructor if it is abstract; `None` if declarations of the text hide it.
-    fn type_name(&self, kind: Kind, (columns, rows): Shape) -> Option<String> {
+    pub(super) fn type_name(&self, kind: Kind, (columns, rows): Shape) -> Option<String> {
         let is_free = |name: &str| !self.declared.contains(name);
         let stem = match (columns, rows) {
             (1, 1) => return Some(kind.name().to_owned()).filter(|name| is_free(name)),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::constant::{Constant, Origin, Type, place_of_name};
-use super::evaluate::{MAX_DEPTH, Scopes};
+use super::evaluate::{MAX_DEPTH, Scopes, Wanted};
 use super::value::{Kind, Shape, Value};
 use crate::parse::lists::List;
 use crate::parse::tokens::text;
@@ -113,9 +113,9 @@ impl<'a> Scopes<'a> {
         // Also what is not evaluated has types, and those of the module are made of its constants.
         let is_outside = self.is_outside.get() || !self.function.contains(&at);
         let was_outside = self.is_outside.replace(is_outside);
-        let was_unused = self.is_unused.replace(false);
+        let wanted = self.wanted.replace(Wanted::Value);
         let count = self.expression(at).and_then(|count| self.value(&count)?.value()?.as_int());
-        self.is_unused.set(was_unused);
+        self.wanted.set(wanted);
         self.is_outside.set(was_outside);
         let count = count.and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
         self.counts.borrow_mut().insert(at, count);

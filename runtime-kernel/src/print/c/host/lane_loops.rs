@@ -21,13 +21,18 @@ impl Entry<'_, '_, '_> {
         self.width = rows.width;
         let blocks = sx / self.width;
         self.open("{");
-        let mut starts = Vec::new();
+        let returns = self.may_return(steps);
+        let mut written = Vec::new();
         if sy * sz * blocks > 1 {
             for &variable in &rows.written {
                 let type_name = self.printer.writer.type_name(self.function.local_variables[variable].ty)?;
                 let name = self.printer.plan.local(variable).to_owned();
-                self.line(&format!("const {type_name} start_{}_ = {name};", starts.len()));
-                starts.push(format!("{name} = start_{}_;", starts.len()));
+                let at = written.len();
+                self.line(&format!("const {type_name} start_{at}_ = {name};"));
+                if returns {
+                    self.line(&format!("{type_name} end_{at}_ = {name};"));
+                }
+                written.push(name);
             }
         }
         for (axis, extent, step) in [("z_", sz, 1), ("y_", sy, 1), ("block_", sx, self.width)] {
@@ -38,19 +43,28 @@ impl Entry<'_, '_, '_> {
             }
         }
         self.line(&format_args!("const int row_ = (z_ * {sy} + y_) * {sx} + block_;"));
-        for start in starts {
-            self.line(&start);
+        for (at, name) in written.iter().enumerate() {
+            self.line(&format!("{name} = start_{at}_;"));
         }
-        let returns = self.row_start(steps);
+        self.row_start();
         self.carry_in(&rows.carried)?;
         self.steps(steps)?;
         self.carry_out();
         if returns {
+            // A row that all invocations have left stops halfway: what follows goes on with the values of another one.
+            for (at, name) in written.iter().enumerate() {
+                self.line(&format!("end_{at}_ = {name};"));
+            }
             self.printer.lines.line(&[&self.row_end, ":;"]);
         }
         for extent in [sz, sy, blocks] {
             if extent > 1 {
                 self.close("}");
+            }
+        }
+        if returns {
+            for (at, name) in written.iter().enumerate() {
+                self.line(&format!("{name} = end_{at}_;"));
             }
         }
         self.close("}");
@@ -61,18 +75,22 @@ impl Entry<'_, '_, '_> {
         Ok(())
     }
 
-    /// Declares the count of returned invocations of a row; returns whether any may return.
-    fn row_start(&mut self, steps: &[Step]) -> bool {
+    /// Whether an invocation may return in some steps while others go on.
+    fn may_return(&self, steps: &[Step]) -> bool {
+        let mut regions = Vec::new();
+        leaves(steps, &mut regions);
+        self.storage.masked && regions.iter().any(|&region| self.storage.needs[region].returns)
+    }
+
+    /// Declares the count of returned invocations of a row.
+    fn row_start(&mut self) {
         if !self.storage.masked {
-            return false;
+            return;
         }
         self.row_end = self.printer.plan.fresh(&self.printer.writer.names, "row_end");
         self.line("int gone_ = 0;");
         let count = format!("for (int x_ = 0; x_ < {}; x_++) gone_ += returned_[row_ + x_];", self.width);
         self.line(&["if (returns_) ", &count]);
-        let mut regions = Vec::new();
-        leaves(steps, &mut regions);
-        regions.iter().any(|&region| self.storage.needs[region].returns)
     }
 
     /// Copies loop-carried variables into arrays of the row, which a compiler can keep in registers.
