@@ -146,10 +146,8 @@ impl TimingTarget for Mock {
 
 impl Mock {
     fn windows(&self) -> Vec<u64> {
-        self.steps
-            .iter()
-            .filter_map(|step| if let Step::Window(number) = step { Some(*number) } else { None })
-            .collect()
+        let number = |step: &Step| if let Step::Window(number) = step { Some(*number) } else { None };
+        self.steps.iter().filter_map(number).collect()
     }
 }
 
@@ -176,26 +174,12 @@ fn plain() -> Timing {
 
 #[test]
 fn no_window_is_longer_than_is_waited_for() {
-    for (number, repeat, warmup, windows) in [
-        // Warm-up, then samples of seven calls.
-        (Some(7), 2, Warmup::Calls(3), &[1, 2, 2, 2, 2, 1, 2, 2, 2, 1][..]),
-        // Nothing is known of a cold call.
-        (Some(7), 1, Warmup::Calls(0), &[1, 2, 2, 2]),
-        (None, 2, Warmup::Time(Duration::from_millis(50)), &[1, 1, 1, 1]),
-    ] {
-        let mut timing = Timing { number, repeat, warmup, ..Timing::default() };
-        timing.max_window = Duration::from_millis(250);
+    // With a warm-up; cold, when nothing is known of a call; calls that take longer.
+    for (warmup, most, windows) in [(2, 250, &[1, 1, 2, 2, 1][..]), (0, 250, &[1, 2, 2]), (1, 1, &[1; 6])] {
+        let (warmup, max_window) = (Warmup::Calls(warmup), Duration::from_millis(most));
+        let timing = Timing { number: Some(5), repeat: 1, warmup, max_window, ..plain() };
         let mut mock = Mock { call_ns: 100 * MS, ..Mock::default() };
-        let samples = timed(&mut mock, &timing);
-        assert_eq!(mock.windows(), windows);
-        assert_eq!(samples.samples_ns, vec![100.0 * MS as f64; repeat]);
-    }
-    // A call that takes longer is waited for by itself, and short ones are not divided.
-    let timing = Timing { number: Some(3), repeat: 1, warmup: Warmup::Calls(1), ..Timing::default() };
-    for (most, windows) in [(Duration::from_millis(1), &[1, 1, 1, 1][..]), (Duration::from_secs(1), &[1, 3])]
-    {
-        let mut mock = Mock { call_ns: 100 * MS, ..Mock::default() };
-        timed(&mut mock, &Timing { max_window: most, ..timing.clone() });
+        assert_eq!(timed(&mut mock, &timing).samples_ns, [100.0 * MS as f64]);
         assert_eq!(mock.windows(), windows);
     }
 }
@@ -608,9 +592,8 @@ fn overhead_is_a_median_per_call() {
 #[test]
 fn invalid_timings_are_rejected() {
     assert!(Timing { repeat: 0, ..Timing::default() }.check().unwrap_err().message().contains("repeat"));
-    assert!(
-        Timing { number: Some(0), ..Timing::default() }.check().unwrap_err().message().contains("number")
-    );
+    let none = Timing { number: Some(0), ..Timing::default() };
+    assert!(none.check().unwrap_err().message().contains("number"));
     let endless = Timing { number: Some(u64::MAX), ..Timing::default() };
     assert!(endless.check().unwrap_err().message().contains("at most 100000000000 calls"));
     assert!(Timing::default().check().is_ok());
