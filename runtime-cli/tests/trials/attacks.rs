@@ -83,7 +83,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn repeat_a_rejected_row() -> Result<(), Failed> {
-    let run = Run::new("knows_the_inputs")?;
+    let run = Run::new("knows_the_inputs", "20")?;
     let spec = "it's a spec.toml";
     std::fs::rename(run.0.path().join("spec.toml"), run.0.path().join(spec))?;
     let mut command = sandboxed::command(run.0.path(), &["host"]);
