@@ -2,7 +2,7 @@
 #define UNORDERED _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define UNORDERED _Pragma("GCC ivdep")
-#pragma GCC optimize("no-split-loops")
+#pragma GCC optimize("no-split-loops", "no-aggressive-loop-optimizations")
 #if __GNUC__ == 12 && defined(__AVX512F__)
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 #endif
