@@ -242,7 +242,7 @@ fn judge(
     let lock = under_test.lock(&mut |operation| enter(Phase::Wait, operation));
     let operation = job.running_on(name);
     enter(Phase::Run, &operation);
-    let mut recorder = Recorder::new(device, false);
+    let mut recorder = Recorder::new(device, false).with_runner(judge.process());
     let mut observer: Option<Observer<'_>> = Some(Box::new(|moment| recorder.observe(moment)));
     beat(under_test.heartbeat.as_deref());
     let measured = block_on(judge.measure(settings, &mut observer)).flatten();

@@ -26,6 +26,12 @@ impl<'d> Recorder<'d> {
         Self { system: System::of_machine(), device, of_group, before: None, after: None }
     }
 
+    /// Counts the time of the process that calls the kernel for this one as its own.
+    pub(crate) fn with_runner(mut self, process: i32) -> Self {
+        self.system.runner = Some(process);
+        self
+    }
+
     /// Takes a reading. The host is read closest to the samples.
     pub(crate) fn observe(&mut self, moment: Moment) {
         match moment {

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::cpu_list;
 use super::process_usage::ProcessUsage;
+use crate::platform;
 use crate::printable::printable;
 
 /// Where the files are.
@@ -14,6 +15,8 @@ use crate::printable::printable;
 pub(super) struct System {
     pub(super) proc: PathBuf,
     pub(super) sys: PathBuf,
+    /// The process that calls a kernel for this one: its time is no other's.
+    pub(super) runner: Option<i32>,
 }
 
 /// The time that a processor has spent, in ticks.
@@ -52,12 +55,16 @@ impl Snapshot {
 impl System {
     /// The files of this machine.
     pub(super) fn of_machine() -> Self {
-        Self { proc: "/proc".into(), sys: "/sys".into() }
+        Self { proc: "/proc".into(), sys: "/sys".into(), runner: None }
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {
         let cpus = text(&self.proc.join("stat")).map(|stat| cpu_times(&stat)).unwrap_or_default();
-        Snapshot { taken: Instant::now(), cpus, own: ProcessUsage::now() }
+        let mut own = ProcessUsage::now();
+        if let (Some(own), Some(runner)) = (&mut own, self.runner) {
+            own.cpu_s += platform::processor_time(runner).as_secs_f64();
+        }
+        Snapshot { taken: Instant::now(), cpus, own }
     }
 
     /// The processors that the calling thread may run on.
@@ -128,7 +135,7 @@ pub(super) mod tests {
 
     /// The files of a machine with four threads on two cores.
     pub(in crate::noise) fn machine(folder: &Path) -> System {
-        let system = System { proc: folder.join("proc"), sys: folder.join("sys") };
+        let system = System { proc: folder.join("proc"), sys: folder.join("sys"), runner: None };
         let write = |path: PathBuf, text: &str| {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
@@ -152,6 +159,21 @@ pub(super) mod tests {
         system
     }
 
+    /// The time of a runner would otherwise be that of others, who keep the processors busy.
+    #[test]
+    fn the_time_of_a_runner_is_its_judges_own() {
+        let mut busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let process = i32::try_from(busy.id()).unwrap();
+        while platform::processor_time(process).as_millis() < 100 {
+            std::thread::yield_now();
+        }
+        let alone = System::of_machine().snapshot().own.unwrap();
+        let both = System { runner: Some(process), ..System::of_machine() }.snapshot().own.unwrap();
+        busy.kill().unwrap();
+        busy.wait().unwrap();
+        assert!(both.cpu_s >= alone.cpu_s + 0.1, "{both:?}, {alone:?}");
+    }
+
     #[test]
     fn files_of_a_machine_are_read() {
         let folder = tempfile::tempdir().unwrap();
@@ -170,7 +192,7 @@ pub(super) mod tests {
     #[test]
     fn nothing_is_known_without_files() {
         let folder = tempfile::tempdir().unwrap();
-        let system = System { proc: folder.path().into(), sys: folder.path().into() };
+        let system = System { proc: folder.path().into(), sys: folder.path().into(), runner: None };
         assert!(system.snapshot().cpus.is_empty());
         assert_eq!((system.affinity(), system.load(), system.governors(&[0])), (None, None, None));
         assert_eq!((system.turbo(), system.siblings(0), system.process_name(1)), (None, None, None));

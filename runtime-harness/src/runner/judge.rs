@@ -201,6 +201,11 @@ impl<'j> Judge<'j> {
         self.windows.loaded.package.clone()
     }
 
+    /// The runner.
+    pub(crate) const fn process(&self) -> i32 {
+        self.windows.loaded.runner.process()
+    }
+
     /// How the runner has ended, if it has.
     pub(crate) const fn end(&self) -> Option<ExitKind> {
         self.windows.loaded.runner.end()

@@ -227,6 +227,11 @@ impl Runner {
         }
     }
 
+    /// Its process.
+    pub(super) const fn process(&self) -> i32 {
+        self.process
+    }
+
     /// How many threads it had when it was stopped last.
     pub(super) const fn threads(&self) -> usize {
         self.threads
