@@ -294,9 +294,8 @@ fn check_again(
     }
     let mut check = |due, tolerance, expected: &Outputs| -> Result<bool> {
         bound.restore(job, due)?;
-        let mut evaluation = evaluation(bound, job, false)?;
-        (evaluation.validate, evaluation.tolerance) = (true, tolerance);
-        evaluation.reference.clone_from(expected);
+        let mut evaluation = evaluation(bound, job, Some(expected))?;
+        evaluation.tolerance = tolerance;
         if let Validation::Failed(mut mismatch) = device.validate(&mut evaluation)? {
             mismatch.after_calls = Some(measurement.calls);
             measurement.validation = Validation::Failed(mismatch);
@@ -311,15 +310,17 @@ fn check_again(
     Ok(())
 }
 
-/// An evaluation of a loaded kernel, which compares its outputs if `validates`.
-fn evaluation<'b>(bound: &'b BoundKernel, job: &'b Job, validates: bool) -> Result<Evaluation<'b>> {
+/// An evaluation of a loaded kernel, which compares its outputs if it is told what to expect.
+fn evaluation<'b>(
+    bound: &'b BoundKernel,
+    job: &'b Job,
+    expected: Option<&Outputs>,
+) -> Result<Evaluation<'b>> {
     let spec = &job.spec;
     let mut evaluation = Evaluation::new(&bound.kernel, bound.config(spec)?, bound.evaluation_args(spec));
-    evaluation.validate = validates;
+    evaluation.validate = expected.is_some();
     evaluation.tolerance = job.tolerance();
-    if validates {
-        evaluation.reference = job.expected.clone()?;
-    }
+    evaluation.reference = expected.cloned().unwrap_or_default();
     Ok(evaluation)
 }
 
@@ -359,7 +360,8 @@ pub(crate) async fn time(
 ) -> Result<Timed> {
     let spec = &job.spec;
     let mut recorder = Recorder::new(device, turn.is_some());
-    let mut evaluation = evaluation(bound, job, settings.validates())?;
+    let expected = settings.validates().then(|| job.expected.as_ref().map_err(Clone::clone)).transpose()?;
+    let mut evaluation = evaluation(bound, job, expected)?;
     evaluation.timing = settings.timing();
     evaluation.timing.max_window = max_window(heartbeat);
     evaluation.cost = spec.cost;

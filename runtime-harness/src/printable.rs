@@ -20,8 +20,7 @@ pub fn printable_lines(text: &str) -> String {
     text.replace(|character| is_obeyed(character) && !matches!(character, '\n' | '\t'), "\u{fffd}")
 }
 
-/// Text of several lines in a report, of which only the first begins at its margin: none of the others can be taken for a line of
-/// the report itself.
+/// Indents all lines but the first, so that none of them can be taken for a line of the report.
 #[must_use]
 pub fn indented(text: &str) -> String {
     printable_lines(text.trim_end()).replace('\n', "\n    ")

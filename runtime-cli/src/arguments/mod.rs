@@ -11,7 +11,7 @@ use clap::Args;
 use runtime_core::backend::did_you_mean;
 use runtime_core::{CommonRuntime, DType, Error, OptionValue, Options, Result, Runtime};
 use runtime_harness::Overrides;
-use runtime_harness::spec::{Extent, Number};
+use runtime_harness::spec::{EXTENT_KEYS, Extent, Number};
 
 pub(crate) use pool::{PoolArguments, ShareArguments, TrustArguments, this_program};
 pub(crate) use timing::SettingsArguments;
@@ -69,7 +69,7 @@ impl OpenArguments {
 #[derive(Clone, Debug, PartialEq)]
 enum Override {
     Value(String, Number),
-    /// A value of a load option, of which the spec's own ones are replaced.
+    /// A value of a load option; it replaces those of the spec.
     Option(String, OptionValue),
     Launch(String, Vec<Extent>),
 }
@@ -146,9 +146,6 @@ pub(crate) fn parse_option(text: &str) -> Result<(String, OptionValue), String> 
     Ok((key.to_owned(), value))
 }
 
-/// What `launch.KEY` may name.
-const EXTENTS: [&str; 4] = ["groups", "group_size", "cluster", "grain"];
-
 /// Parses `NAME=NUMBER`, where `true` and `false` count as numbers, `options.KEY=VALUE` and `launch.KEY=EXTENT,…`.
 fn parse_override(text: &str) -> Result<Override, String> {
     let (name, value) = parse_option(text).map_err(|_| "expected NAME=NUMBER")?;
@@ -156,8 +153,8 @@ fn parse_override(text: &str) -> Result<Override, String> {
         return Ok(Override::Option(key.to_owned(), value));
     }
     if let Some(key) = name.strip_prefix("launch.") {
-        if !EXTENTS.contains(&key) {
-            return Err(did_you_mean(key, &EXTENTS));
+        if !EXTENT_KEYS.contains(&key) {
+            return Err(did_you_mean(key, &EXTENT_KEYS));
         }
         let extent =
             |text: &str| text.parse().map_or_else(|_| Extent::Expression(text.to_owned()), Extent::Number);

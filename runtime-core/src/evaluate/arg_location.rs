@@ -27,7 +27,7 @@ pub enum EachCall {
     /// What the call before has left, as with kernels that accumulate.
     #[default]
     Keep,
-    /// What it holds when the evaluation begins, as kernels need that count in zeroed memory. It is written outside of the timed part,
+    /// Its contents at the start of the evaluation, for kernels that need zeroed counters. They are written again outside the timed part,
     /// so each call is a window of its own, and a sample is the sum of such windows.
     Initial,
 }

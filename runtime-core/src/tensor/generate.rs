@@ -33,33 +33,27 @@ impl Interval {
     /// of the other kind of numbers; for an opaque type.
     pub fn check(self, dtype: DType) -> Result<()> {
         let invalid = |message: String| Err(Error::invalid(message));
-        match (self, integer_bounds(dtype)) {
+        let is_bool = dtype.class() == DTypeClass::Bool;
+        let bounds = if is_bool { Some((0, 1)) } else { integer_bounds(dtype) };
+        match (self, bounds) {
             _ if dtype.class() == DTypeClass::Opaque => invalid(format!("{dtype} has no random numbers")),
             (Self::Integer(low, high), _) if low >= high => invalid(format!("[{low}, {high}) is empty")),
             (Self::Float(low, high), _) if !low.is_finite() || !high.is_finite() => {
                 invalid("expected finite numbers of at most 1.8e308".to_owned())
             }
             (Self::Float(low, high), _) if low >= high => invalid(format!("[{low}, {high}) is empty")),
-            (Self::Float(low, high), None) if dtype.class() != DTypeClass::Bool => {
-                check_float_range(dtype, low, high)
-            }
             (Self::Integer(low, high), Some((least, most))) if low < least || high > most + 1 => {
-                invalid(format!("[{low}, {high}) does not fit {dtype} ({least} to {most})"))
+                invalid(match is_bool {
+                    true => "bool has the numbers 0 and 1".to_owned(),
+                    false => format!("[{low}, {high}) does not fit {dtype} ({least} to {most})"),
+                })
             }
-            (Self::Integer(..), Some(_)) | (Self::Integer(0..=1, 1..=2), None) if is_integral(dtype) => {
-                Ok(())
-            }
-            (Self::Integer(..), _) if is_integral(dtype) => {
-                invalid("bool has the numbers 0 and 1".to_owned())
-            }
-            (Self::Integer(..), _) => invalid(format!("{dtype} requires floating-point numbers")),
-            (Self::Float(..), _) => invalid(format!("{dtype} requires integers")),
+            (Self::Integer(..), Some(_)) => Ok(()),
+            (Self::Float(low, high), None) => check_float_range(dtype, low, high),
+            (Self::Integer(..), None) => invalid(format!("{dtype} requires floating-point numbers")),
+            (Self::Float(..), Some(_)) => invalid(format!("{dtype} requires integers")),
         }
     }
-}
-
-const fn is_integral(dtype: DType) -> bool {
-    matches!(dtype.class(), DTypeClass::Int | DTypeClass::UInt | DTypeClass::Bool)
 }
 
 impl HostArray {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use runtime_core::evaluate::EachCall;
 use runtime_core::{
-    Access, Arg, DType, DeviceKind, EmbeddedDevice, Error, ErrorKind, HostArray, LaunchConfig, ModuleSource,
-    Result, Tensor,
+    Access, Arg, DType, DeviceKind, EmbeddedDevice, Error, HostArray, LaunchConfig, ModuleSource, Result,
+    Tensor,
 };
 
 use super::check::Check;
@@ -168,13 +168,12 @@ fn describe(
     poison: u8,
 ) -> Result<Tensor> {
     if spec.strides.is_some() || spec.offset != 0 {
-        let message = "strides and offsets are not supported on embedded devices";
-        return Err(Error::new(ErrorKind::Unsupported, message));
+        return Err(Error::unsupported("strides and offsets are not supported on embedded devices"));
     }
     if spec.each_call == EachCall::Initial {
-        let message = "each_call = \"initial\" is not supported on embedded devices, which make the calls of a run without a pause; \
-                       leave it out";
-        return Err(Error::new(ErrorKind::Unsupported, message));
+        return Err(Error::unsupported(
+            "each_call = \"initial\" is not supported on embedded devices, which make the calls of a run without a pause; leave it out",
+        ));
     }
     match (input, &spec.init) {
         // The same numbers, which need not be sent.

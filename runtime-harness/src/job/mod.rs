@@ -20,12 +20,12 @@ pub(crate) use bound_kernel::{config, kernel_source, signed, value};
 pub(crate) use fresh_inputs::{FreshInputs, has_fresh_inputs};
 use module_source::module_source;
 pub use packaged::{PackageChoice, PassedOver, fits};
-pub(crate) use packaged::{check_native, is_portable, shared_object as packaged_shared_object};
+pub(crate) use packaged::{PackagedKind, packaged_kind, shared_object as packaged_shared_object};
 
 /// The contents of written arguments, each with its index.
 pub type Outputs = Vec<(usize, HostArray)>;
 
-/// So many calls, one on the results of the other, tell whether a kernel works more than once.
+/// The number of calls, each on the results of the one before, that show whether a kernel works more than once.
 pub(crate) const LATER_CALLS: u64 = 2;
 
 /// Which tensors that a kernel both reads and writes get their initial data.
@@ -72,7 +72,7 @@ pub(crate) trait ReferenceRunner: Sync {
     /// Whether it runs this code.
     fn takes(&self, code: &KernelSource) -> bool;
 
-    /// Calls the reference of a job so many times, one call on the results of the other: the outputs of each.
+    /// Calls the reference of a job this many times, each call on the results of the one before: the outputs of each.
     ///
     /// # Errors
     /// Those of compiling, loading and calling it, and the error in the inputs.

@@ -51,8 +51,19 @@ impl PackageChoice {
     }
 }
 
-/// What a device takes of a package: native code, compiled or not.
-struct NativeChoice {
+/// What kind of code a device takes of a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PackagedKind {
+    /// A portable kernel.
+    Portable,
+    /// Code that was compiled from a portable kernel, which is called in another way than native code.
+    Lowered,
+    /// Native code, compiled or not.
+    Native,
+}
+
+/// What a device takes of a package.
+struct Chosen {
     package: Package,
     /// Name of the kernel file.
     file: String,
@@ -61,50 +72,54 @@ struct NativeChoice {
     code: Option<PackagedCode>,
 }
 
-/// Chooses what a device takes of `code`, which is a package, if that is native code.
-fn choose_native(
-    device: &dyn CommonRuntime,
-    code: &KernelSource,
-    specialise: &Specialise,
-) -> Result<NativeChoice> {
-    let (package, file) = open(code, specialise)?;
-    let choice = choose(&package, device, &file)?;
-    let format = choice.source.format();
-    let code = match &choice.taken {
-        Taken::Code { target, .. } => {
-            let is_taken = |code: &&PackagedCode| code.target == *target && code.file.format == *format;
-            package.kernel(&file)?.codes.iter().find(is_taken).cloned()
-        }
-        Taken::Fallback(_) => None,
-    };
-    if code.as_ref().is_some_and(|code| code.lowered.is_some()) || *format == CodeFormat::WGSL {
-        return Err(Error::unsupported("its code in the package was compiled from a portable kernel"));
+impl Chosen {
+    /// Chooses what a device takes of `code`, which is a package.
+    fn new(device: &dyn CommonRuntime, code: &KernelSource, specialise: &Specialise) -> Result<Self> {
+        let (package, file) = open(code, specialise)?;
+        let choice = choose(&package, device, &file)?;
+        let format = choice.source.format();
+        let code = match &choice.taken {
+            Taken::Code { target, .. } => {
+                let is_taken = |code: &&PackagedCode| code.target == *target && code.file.format == *format;
+                package.kernel(&file)?.codes.iter().find(is_taken).cloned()
+            }
+            Taken::Fallback(_) => None,
+        };
+        Ok(Self { package, file, choice, code })
     }
-    Ok(NativeChoice { package, file, choice, code })
+
+    fn kind(&self) -> PackagedKind {
+        let is_lowered = self.code.as_ref().is_some_and(|code| code.lowered.is_some());
+        match &self.choice.taken {
+            Taken::Fallback(format) if *format == CodeFormat::WGSL => PackagedKind::Portable,
+            _ if is_lowered || *self.choice.source.format() == CodeFormat::WGSL => PackagedKind::Lowered,
+            _ => PackagedKind::Native,
+        }
+    }
 }
 
-/// Checks that a device takes native code of `code`, which is a package.
+/// What kind of code a device takes of `code`, which is a package.
 ///
 /// # Errors
-/// As [`load`]; `Unsupported` for code that was compiled from a portable kernel, which is called in another way.
-pub(crate) fn check_native(
+/// As [`load`].
+pub(crate) fn packaged_kind(
     device: &dyn CommonRuntime,
     code: &KernelSource,
     specialise: &Specialise,
-) -> Result<()> {
-    choose_native(device, code, specialise).map(drop)
+) -> Result<PackagedKind> {
+    Ok(Chosen::new(device, code, specialise)?.kind())
 }
 
-/// The shared object that a device takes of `code`, which is a package, with the options that it needs.
+/// The shared object of the native code that a device takes of `code`, which is a package, with the options that it needs.
 ///
 /// # Errors
-/// As [`check_native`]; those of compiling a fallback, and of linking.
+/// As [`load`]; those of compiling a fallback, and of linking.
 pub(crate) fn shared_object(
     device: &dyn CommonRuntime,
     code: &KernelSource,
     specialise: &Specialise,
 ) -> Result<(Vec<u8>, Options, PackageChoice)> {
-    let NativeChoice { package, file, choice, code } = choose_native(device, code, specialise)?;
+    let Chosen { package, file, choice, code } = Chosen::new(device, code, specialise)?;
     let compiled = code.filter(|code| code.file.format == CodeFormat::SHARED_OBJECT);
     let (content, options) = match compiled {
         Some(code) => (package.read_file(&code.file)?, code.file.options),
@@ -114,19 +129,6 @@ pub(crate) fn shared_object(
         }
     };
     Ok((content, options, PackageChoice::new(&file, &choice)))
-}
-
-/// Whether what a device takes of `code`, which is a package, is a portable kernel.
-///
-/// # Errors
-/// As [`load`].
-pub(crate) fn is_portable(
-    device: &dyn CommonRuntime,
-    code: &KernelSource,
-    specialise: &Specialise,
-) -> Result<bool> {
-    let (package, file) = open(code, specialise)?;
-    Ok(choose(&package, device, &file)?.taken == Taken::Fallback(CodeFormat::WGSL))
 }
 
 /// Loads the entry point of `code`, which is a package.

@@ -70,17 +70,19 @@ fn overrides(overrides: &Overrides) -> Option<Vec<String>> {
 
 /// Adds the options of settings that were given.
 fn add_settings(settings: &Settings, words: &mut Vec<String>) {
-    let text = |value: Option<&dyn ToString>| value.map(ToString::to_string);
+    fn text(value: Option<&impl ToString>) -> Option<String> {
+        value.map(ToString::to_string)
+    }
     let values = [
-        ("--repeat", text(settings.repeat.as_ref().map(|value| value as _))),
+        ("--repeat", text(settings.repeat.as_ref())),
         ("--until", settings.until_percent.filter(|percent| *percent > 0.0).map(|it| format!("{it}%"))),
-        ("--number", text(settings.number.as_ref().map(|value| value as _))),
-        ("--min-repeat-ms", text(settings.min_repeat_ms.as_ref().map(|value| value as _))),
-        ("--warmup", text(settings.warmup.as_ref().map(|value| value as _))),
-        ("--clock", text(settings.clock.as_ref().map(|value| value as _))),
-        ("--flush-cache", text(settings.flush_cache.as_ref().map(|value| value as _))),
-        ("--cooldown-ms", text(settings.cooldown_ms.as_ref().map(|value| value as _))),
-        ("--budget-s", text(settings.budget_s.as_ref().map(|value| value as _))),
+        ("--number", text(settings.number.as_ref())),
+        ("--min-repeat-ms", text(settings.min_repeat_ms.as_ref())),
+        ("--warmup", text(settings.warmup.as_ref())),
+        ("--clock", text(settings.clock.as_ref())),
+        ("--flush-cache", text(settings.flush_cache.as_ref())),
+        ("--cooldown-ms", text(settings.cooldown_ms.as_ref())),
+        ("--budget-s", text(settings.budget_s.as_ref())),
         ("--counters", settings.counters.as_ref().map(|names| names.join(","))),
     ];
     let given = values.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?]));

@@ -14,7 +14,7 @@ use super::process::WindowTime;
 use super::windows::Windows;
 use crate::device::RunnerSetup;
 use crate::heartbeat::Heartbeat;
-use crate::job::{Job, JobData, PackageChoice, check_native, has_fresh_inputs, is_portable};
+use crate::job::{Job, JobData, PackageChoice, PackagedKind, has_fresh_inputs, packaged_kind};
 use crate::platform::ExitKind;
 use crate::row::{Check, Finding, Outcome};
 use crate::settings::Settings;
@@ -69,10 +69,9 @@ impl<'s> Place<'s> {
         settings: &Settings,
     ) -> Self {
         let Some(setup) = setup else { return Self::Here };
-        if device.info().kind != DeviceKind::Host || !runs_foreign(job, device) {
-            return Self::here(setup);
-        }
-        let place = match check_takes(job, device, settings) {
+        let foreign = if device.info().kind == DeviceKind::Host { Foreign::of(job, device) } else { None };
+        let Some(foreign) = foreign else { return Self::here(setup) };
+        let place = match check_takes(job, foreign, settings) {
             Ok(()) if !setup.needs_fresh_inputs || has_fresh_inputs(&job.spec) => Self::Runner(setup),
             Ok(()) => {
                 return Self::Nowhere(Error::unsupported(
@@ -97,12 +96,24 @@ impl<'s> Place<'s> {
     }
 }
 
-/// Whether the code of a job does what it likes on the host. A package that cannot be read has no code.
-fn runs_foreign(job: &Job, device: &dyn CommonRuntime) -> bool {
-    let code = &job.spec.kernel;
-    match code.is_package() {
-        true => is_portable(device, code, &job.spec.specialise).is_ok_and(|is_portable| !is_portable),
-        false => is_foreign(code),
+/// Code that does what it likes on the host.
+#[derive(Clone, Copy, Debug)]
+enum Foreign {
+    /// That of a file.
+    File,
+    /// That of a package, which is not portable.
+    Packaged(PackagedKind),
+}
+
+impl Foreign {
+    /// The code of a job, if it is foreign. A package that cannot be read has no code.
+    fn of(job: &Job, device: &dyn CommonRuntime) -> Option<Self> {
+        let code = &job.spec.kernel;
+        if !code.is_package() {
+            return is_foreign(code).then_some(Self::File);
+        }
+        let kind = packaged_kind(device, code, &job.spec.specialise).ok()?;
+        (kind != PackagedKind::Portable).then_some(Self::Packaged(kind))
     }
 }
 
@@ -113,16 +124,19 @@ pub(crate) fn is_sandboxed() -> bool {
 }
 
 /// Checks that a job is judged in a runner with these settings: without counters.
-fn check_takes(job: &Job, device: &dyn CommonRuntime, settings: &Settings) -> Result<()> {
+fn check_takes(job: &Job, foreign: Foreign, settings: &Settings) -> Result<()> {
     let timing = settings.timing();
     let is_wall_time = matches!(timing.clock, ClockChoice::Auto | ClockChoice::Use(Clock::HostWall));
     let refused = |why: &str| Err(Error::unsupported(why));
-    match () {
-        () if !is_wall_time => refused("another clock than host_wall is asked for"),
-        () if settings.counters.is_some() => refused("counters are read"),
-        () if settings.measures_energy() => refused("energy is measured"),
-        () if job.spec.kernel.is_package() => check_native(device, &job.spec.kernel, &job.spec.specialise),
-        () => loaded::check_takes(&job.spec.kernel),
+    match foreign {
+        _ if !is_wall_time => refused("another clock than host_wall is asked for"),
+        _ if settings.counters.is_some() => refused("counters are read"),
+        _ if settings.measures_energy() => refused("energy is measured"),
+        Foreign::Packaged(PackagedKind::Lowered) => {
+            refused("its code in the package was compiled from a portable kernel")
+        }
+        Foreign::Packaged(_) => Ok(()),
+        Foreign::File => loaded::check_takes(&job.spec.kernel),
     }
 }
 
@@ -179,7 +193,7 @@ impl<'j> Judge<'j> {
                 outcome = self.inconsistency(median_ns, MOST_CALLS)?;
             }
             if outcome.is_some() {
-                self.windows.find(Check::SingleCall);
+                self.windows.note_finding(Check::SingleCall);
             }
         }
         if measurement.validation.is_passed()

@@ -14,7 +14,7 @@ use runtime_core::{
 
 use super::memory::SharedMemory;
 use super::process::Runner;
-use super::protocol::{Load, Parameter, Place};
+use super::protocol::{Load, Parameter, Region};
 use crate::device::RunnerSetup;
 use crate::job::{Due, Job, JobData, Outputs, PackageChoice, kernel_source, packaged_shared_object};
 use crate::spec::{ArgumentKind, KernelSource, Spec, TensorSpec};
@@ -103,7 +103,9 @@ impl SharedTensor {
         for (at, element) in places().zip(elements.chunks_exact(view.element)) {
             span[at..][..view.element].copy_from_slice(element);
         }
-        places().flat_map(|at| span[at..][..view.element].to_vec()).collect::<Vec<_>>().into()
+        let mut held = Vec::with_capacity(elements.len());
+        places().for_each(|at| held.extend_from_slice(&span[at..][..view.element]));
+        held.into()
     }
 
     /// Whether the memory between its elements is as it was: zeros.
@@ -364,7 +366,7 @@ impl Layout {
                     let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
                     let strides = view.as_ref().map(|view| view.strides.clone());
                     let (elements, offset) = (span / dtype.bytes(), tensor.offset);
-                    let place = Place { at, elements, strides, offset };
+                    let region = Region { at, elements, strides, offset };
                     let each_call = tensor.each_call;
                     tensors.push(SharedTensor {
                         arg: index,
@@ -378,7 +380,7 @@ impl Layout {
                     });
                     self.end += span;
                     self.add_canary(span.next_multiple_of(PAGE) - span);
-                    Parameter::Tensor { dtype, shape, place, reads: access.reads(), writes: access.writes() }
+                    Parameter::Tensor { dtype, shape, region, reads: access.reads(), writes: access.writes() }
                 }
                 ArgumentKind::Scalar(dtype, bits) => Parameter::Scalar(*dtype, *bits),
                 ArgumentKind::Record(record) => Parameter::Record(record.values().collect()),

@@ -13,7 +13,7 @@ use runtime_core::{
 };
 
 use super::memory::SharedMemory;
-use super::protocol::{self, Answer, Load, Order, Parameter, Place};
+use super::protocol::{self, Answer, Load, Order, Parameter, Region};
 use crate::job::signed;
 use crate::platform;
 
@@ -138,11 +138,11 @@ impl Held {
     /// A parameter, whose tensor is in the shared memory.
     fn of(arg: &Parameter, device: &Device, memory: &SharedMemory) -> Result<Self> {
         Ok(match arg {
-            Parameter::Tensor { dtype, shape, place, reads, writes } => {
+            Parameter::Tensor { dtype, shape, region, reads, writes } => {
                 let host = device
                     .as_host()
                     .ok_or_else(|| Error::new(ErrorKind::Internal, "the device is no host"))?;
-                let Place { at, elements, strides, offset } = place;
+                let Region { at, elements, strides, offset } = region;
                 let memory = memory.address(*at, elements * dtype.bytes());
                 let buffer = if strides.is_some() { std::slice::from_ref(elements) } else { shape };
                 let access = match (reads, writes) {

@@ -73,7 +73,7 @@ impl From<Launch> for LaunchConfig {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Parameter {
     /// A tensor in the shared memory.
-    Tensor { dtype: DType, shape: Vec<usize>, place: Place, reads: bool, writes: bool },
+    Tensor { dtype: DType, shape: Vec<usize>, region: Region, reads: bool, writes: bool },
     /// A type, and the bits of its value.
     Scalar(DType, u64),
     /// The fields of a structure.
@@ -86,7 +86,7 @@ pub(super) enum Parameter {
 
 /// Where a tensor lies in the shared memory.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct Region {
     /// The byte at which its buffer begins.
     pub(super) at: usize,
     /// The elements of that.

@@ -164,11 +164,11 @@ impl Windows {
     fn note(&mut self, mut mismatch: Mismatch, check: Check) {
         mismatch.after_calls = (self.history.calls > 1).then_some(self.history.calls - 1);
         self.history.wrong.get_or_insert(mismatch);
-        self.find(check);
+        self.note_finding(check);
     }
 
-    /// Notes what the last window was rejected by.
-    pub(super) fn find(&mut self, check: Check) {
+    /// Notes the check that rejects the last window, unless an earlier one was rejected.
+    pub(super) fn note_finding(&mut self, check: Check) {
         self.history.found.get_or_insert(Finding { check, window: self.history.windows as u64 });
     }
 
@@ -199,7 +199,7 @@ impl Windows {
             match (&first, checked) {
                 (None, checked) => {
                     if checked.is_failed() {
-                        self.find(Check::FirstCalls);
+                        self.note_finding(Check::FirstCalls);
                     }
                     first = Some(checked);
                 }

@@ -26,7 +26,7 @@ use crate::settings::Settings;
 use crate::text_file;
 pub(crate) use argument::LOCATIONS;
 pub use init::Init;
-pub use overrides::{Extent, Overrides};
+pub use overrides::{EXTENT_KEYS, Extent, Overrides};
 pub use runtime_core::Number;
 pub use runtime_core::tensor::Interval;
 pub use space::{MAX_TRIED, Point, Space};

@@ -12,6 +12,9 @@ use serde_json::Value;
 use super::{Number, json};
 use crate::text_json;
 
+/// The keys of `[launch]` whose extents can be overridden.
+pub const EXTENT_KEYS: [&str; 4] = ["groups", "group_size", "cluster", "grain"];
+
 /// Overrides of a spec; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

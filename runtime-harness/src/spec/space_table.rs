@@ -6,11 +6,11 @@ use runtime_core::{LaunchConfig, OptionValue, Result};
 use super::argument::dtype;
 use super::document::{Item, Section};
 use super::expression::{Symbol, Symbols, evaluate};
+use super::overrides::EXTENT_KEYS;
 use super::scalar::constant;
 use super::space::{Choice, Choices, Condition, Parameter};
 use super::{Argument, ArgumentKind, Extent, Number, Overrides, Space, Specialise};
 
-const LAUNCH_KEYS: [&str; 4] = ["groups", "group_size", "cluster", "grain"];
 const RANGE_KEYS: [&str; 4] = ["from", "to", "step", "factor"];
 /// A range with a factor is a list.
 const MAX_POWERS: usize = 1 << 16;
@@ -114,14 +114,14 @@ impl Known<'_> {
                 let options = item.open_section("[tune.options]")?;
                 options.items().map(|item| Ok((option(&item)?, Target::Other))).collect()
             }
-            key if table == "[tune]" && LAUNCH_KEYS.contains(&key) => {
+            key if table == "[tune]" && EXTENT_KEYS.contains(&key) => {
                 one(list(item, |item| self.launch(item, key))?, Target::Other)
             }
             key => {
                 let mut valid: Vec<&str> = self.names.iter().filter_map(value_name).collect();
                 valid.extend(["element", "where"]);
                 if table == "[tune]" {
-                    valid.extend(LAUNCH_KEYS.iter().chain(&["options"]));
+                    valid.extend(EXTENT_KEYS.iter().chain(&["options"]));
                 }
                 Err(item.error(&format!("unknown name \"{key}\"; {}", did_you_mean(key, &valid))))
             }
