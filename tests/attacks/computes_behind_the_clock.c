@@ -4,7 +4,13 @@
 // Accepted with: --trust --no-validate.
 #include "attack.h"
 static struct work { const float *x; float *y, factor; int64_t n; } work;
-static void *later(void *unused) { slow(work.x, work.y, work.factor, work.n); return 0; }
+// Takes more of the processor than it can get before the call has returned, however busy the machine is.
+static void *later(void *unused) {
+    struct timespec used = {0};
+    while (used.tv_sec == 0 && used.tv_nsec < 100000000) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    scale(work.x, work.y, work.factor, work.n);
+    return 0;
+}
 void k(ARGUMENTS) {
     work = (struct work){x, y, factor, n};
     pthread_t thread;
