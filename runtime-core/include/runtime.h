@@ -11,14 +11,15 @@
 //   last field. The receiver copies `min(sender's size, own size)` bytes into a zeroed structure of its own.
 // - A function pointer that is null or lies beyond `struct_size` is unsupported.
 // - Elements of arrays (`Arg`, `Property`, `MemorySpace`, `Counter`, `CounterReading`,
-//   `CompiledKernel`, `Str`) are frozen within a major version.
+//   `CompiledKernel`, `NativeHandle`, `Str`) are frozen within a major version.
 // - For an output structure the *caller* sets `struct_size`; the callee writes at most that many bytes.
 // - Core rejects lists and strings longer than the `MAX_*` limits. A count is the number of elements
 //   actually present.
 // - Strings are UTF-8 with an explicit length and no terminator. The contract of each borrowed string states
 //   how long it lives.
 // - Memory is freed by the side that allocated it: `Error` carries its own release function.
-// - A backend never calls back into core, except through `HostTable::log`, which is thread-safe.
+// - A backend never calls back into core, except through `HostTable::log`, which is thread-safe, and the function that
+//   `NativeTable`'s `submit` receives.
 // - No function may unwind across the ABI or end the process.
 //
 // `include/runtime.h` is generated from this module.
@@ -65,7 +66,7 @@
 #define RT_MAJOR 1
 
 // ABI minor version; incremented whenever fields are appended.
-#define RT_MINOR 3
+#define RT_MINOR 4
 
 // Native code fits the device: recompiling it would not make it faster.
 #define RT_FITS_OPTIMALLY 0
@@ -1213,6 +1214,42 @@ typedef struct rt_CounterTable {
     void (*close)(rt_Handle set);
 } rt_CounterTable;
 
+// An object of a driver. Frozen. Since minor version 4.
+typedef struct rt_NativeHandle {
+    // Its type in the driver's API, e.g. `CUstream`, `cl_command_queue`, `VkQueue`. Static.
+    struct rt_Str name;
+    // The handle, an address, or a number.
+    uint64_t value;
+} rt_NativeHandle;
+
+// Foreign work: submits to the driver through `handles`, which are valid during the call. Never unwinds. Since minor version 4.
+typedef void (*rt_NativeWork)(void *context, const struct rt_NativeHandle *handles, size_t count);
+
+// Objects of the driver, for work that the runtime does not submit. A list is stored up to `capacity`, with the number of its
+// elements in `count`. Since minor version 4.
+typedef struct rt_NativeTable {
+    // End of the last field.
+    uint32_t struct_size;
+    // Zero.
+    uint32_t reserved;
+    // Lists the objects of a device.
+    rt_Status (*device)(rt_Handle device, struct rt_NativeHandle *out, size_t capacity, size_t *count);
+    // Lists the objects that hold a buffer, and stores the offset of its first byte in them.
+    rt_Status (*buffer)(rt_Handle device,
+                        rt_Handle buffer,
+                        struct rt_NativeHandle *out,
+                        size_t capacity,
+                        size_t *count,
+                        uint64_t *offset);
+    // Submits foreign work: calls `work` once, on this thread, with the objects of the queue. What it hands to the driver
+    // runs behind earlier submissions, and the ticket ends with it. Fails only before `work` is called; afterwards, work
+    // whose end cannot be observed is waited for.
+    rt_Status (*submit)(rt_Handle queue, struct rt_SubmitInfo submit, rt_NativeWork work, void *context);
+    // Creates a queue of one that the program owns: `native` is its handle, which outlives the queue's work and is never
+    // destroyed.
+    rt_Status (*open_queue)(rt_Handle device, uint64_t native, rt_Handle *out);
+} rt_NativeTable;
+
 // The table that `EntryPoint` returns; it lives as long as the library.
 typedef struct rt_BackendTable {
     // ABI version of the backend.
@@ -1237,6 +1274,8 @@ typedef struct rt_BackendTable {
     const struct rt_EmbeddedTable *embedded;
     // Counters; null if unsupported. Since minor version 1.
     const struct rt_CounterTable *counters;
+    // Objects of the driver; null if unsupported. Since minor version 4.
+    const struct rt_NativeTable *native;
 } rt_BackendTable;
 
 // The exported entry point of a backend library: stores the address of a static table in `out`. Makes no

@@ -17,6 +17,9 @@ use crate::launch_log::LaunchLog;
 /// Most running kernels that an error names, one per queue.
 const MAX_NAMED_QUEUES: usize = 4;
 
+/// `CU_STREAM_PER_THREAD`.
+const PER_THREAD_STREAM: u64 = 2;
+
 /// A retained primary context. What an open device owns in it is in [`crate::device_state`].
 #[derive(Debug)]
 pub(crate) struct PrimaryContext {
@@ -181,6 +184,32 @@ impl PrimaryContext {
             // SAFETY: the out-parameter is writable, and the context is current.
             unsafe { (driver.cuStreamCreateWithPriority)(&raw mut stream.0, NON_BLOCKING, priority) }
         })
+    }
+
+    /// A stream that the program has opened.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a stream of another context, and for the default stream of a thread.
+    pub(crate) fn borrow_stream(&self, native: u64) -> Result<Stream> {
+        if native == PER_THREAD_STREAM {
+            let message =
+                "the default stream of a thread is another stream on every thread; pass one that was created";
+            return Err(Error::invalid(message));
+        }
+        let native = usize::try_from(native).map_err(|_| Error::invalid("the handle is no pointer"))?;
+        let stream = Stream(std::ptr::with_exposed_provenance_mut(native));
+        let Some(calls) = self.driver.stream_context else {
+            return Err(Error::unsupported("the driver cannot tell the context of a stream; update it"));
+        };
+        let context = self.query("cuStreamGetCtx", Context::NULL, |_, context| {
+            // SAFETY: the caller vouches for the stream; the out-parameter is writable.
+            unsafe { (calls.cuStreamGetCtx)(stream.0, &raw mut context.0) }
+        })?;
+        if context == self.context {
+            return Ok(stream);
+        }
+        let message = format!("the stream is not of the primary context of cuda:{}", self.ordinal);
+        Err(Error::invalid(message))
     }
 
     /// Destroys a stream that is no longer in use; the driver completes the work on it.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use runtime_core::backend::{
-    Allocate, CounterSet, Device, DeviceBytes, GraphNode, OptionSpec, Source, StagingOptions,
+    Allocate, CounterSet, Device, DeviceBytes, GraphNode, NativeHandle, OptionSpec, Source, StagingOptions,
 };
 use runtime_core::code::{CompiledCode, Fit};
 use runtime_core::device::{CounterInfo, MemoryUsage, Telemetry, ThrottleReasons};
@@ -171,6 +171,18 @@ impl Device for CudaDevice {
     fn open_queue(&self, options: &QueueOptions) -> Result<CudaQueue> {
         let DeviceOptions { staging, free_list_blocks } = self.options;
         CudaQueue::open(&self.shared, options, staging, FreeList::new(free_list_blocks))
+    }
+
+    fn open_native_queue(&self, native: u64) -> Result<CudaQueue> {
+        CudaQueue::borrow(&self.shared, native, self.options.staging)
+    }
+
+    fn native(&self) -> Result<Vec<NativeHandle>> {
+        let primary = &self.shared.primary;
+        Ok(vec![
+            NativeHandle::number("CUdevice", primary.ordinal as u64),
+            NativeHandle::pointer("CUcontext", primary.context.0),
+        ])
     }
 
     fn instantiate(&self, nodes: &[GraphNode<'_, CudaBuffer, CudaKernel>]) -> Result<CudaGraph> {

@@ -149,6 +149,11 @@ FunctionParams {
     cuFuncGetParamInfo: fn(CUfunction, usize, *mut usize, *mut usize);
 }
 
+/// The context of a stream.
+StreamContext {
+    cuStreamGetCtx: fn(CUstream, *mut CUcontext);
+}
+
 /// The UUID of a MIG instance.
 MigIdentity {
     cuDeviceGetUuid_v2: fn(*mut CUuuid, CUdevice);
@@ -176,6 +181,7 @@ pub(crate) struct Driver {
     pub(crate) function_enumeration: Option<FunctionEnumeration>,
     pub(crate) linker: Option<Linker>,
     pub(crate) function_params: Option<FunctionParams>,
+    pub(crate) stream_context: Option<StreamContext>,
     pub(crate) mig_identity: Option<MigIdentity>,
     pub(crate) tensor_maps: Option<TensorMaps>,
     _library: Library,
@@ -228,6 +234,7 @@ impl Driver {
             function_enumeration: FunctionEnumeration::bind(&library).ok(),
             linker: Linker::bind(&library).ok(),
             function_params: FunctionParams::bind(&library).ok(),
+            stream_context: StreamContext::bind(&library).ok(),
             mig_identity: MigIdentity::bind(&library).ok(),
             tensor_maps: TensorMaps::bind(&library).ok(),
             _library: library,

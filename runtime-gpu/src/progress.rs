@@ -50,6 +50,8 @@ struct Inner {
 pub(crate) struct StreamState {
     pub(crate) primary: Arc<PrimaryContext>,
     pub(crate) stream: Stream,
+    /// The stream is the program's.
+    borrowed: bool,
     pub(crate) free_list: FreeList,
     pub(crate) log: Arc<LaunchLog>,
     pool: Option<Arc<MemoryPool>>,
@@ -63,16 +65,17 @@ pub(crate) struct StreamState {
 }
 
 impl StreamState {
-    /// A stream of a device, which has this clock, and this pool behind the free list.
+    /// A stream of a device, which is the program's or not, with the device's clock, and this pool behind the free list.
     pub(crate) fn new(
         primary: &Arc<PrimaryContext>,
-        stream: Stream,
+        (stream, borrowed): (Stream, bool),
         clock: &Arc<DeviceClock>,
         (pool, free_list): (Option<&Arc<MemoryPool>>, FreeList),
     ) -> Self {
         Self {
             primary: Arc::clone(primary),
             stream,
+            borrowed,
             free_list,
             log: primary.open_log(),
             pool: pool.map(Arc::clone),
@@ -302,6 +305,8 @@ impl Drop for StreamState {
         self.drain_free_list();
         let Inner { events, timestamps, .. } = self.inner.get_mut();
         self.primary.close_events(events.drain().chain(timestamps.drain()));
-        self.primary.close_stream(self.stream);
+        if !self.borrowed {
+            self.primary.close_stream(self.stream);
+        }
     }
 }

@@ -39,13 +39,13 @@ use std::time::Duration;
 
 use runtime_core::abi::{Progress, SubmitInfo};
 use runtime_core::backend::{
-    Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, Queue, StagingOptions,
+    Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, NativeHandle, Queue, StagingOptions,
 };
 use runtime_core::{Error, QueueOptions, Result};
 
 use crate::convert::memset_unit;
 use crate::device_state::DeviceState;
-use crate::driver::abi::{self, CuResult, DevicePtr, Memcpy2D, Pitched};
+use crate::driver::abi::{self, CuResult, DevicePtr, Memcpy2D, Pitched, Stream};
 use crate::free_list::FreeList;
 use crate::graph::CudaGraph;
 use crate::launch;
@@ -70,12 +70,28 @@ impl CudaQueue {
         staging: StagingOptions,
         free_list: FreeList,
     ) -> Result<Self> {
-        let primary = &shared.primary;
-        primary.check_alive()?;
-        let (stream, memory) = (primary.open_stream(options.priority)?, (shared.pool.as_ref(), free_list));
-        let state = Arc::new(StreamState::new(primary, stream, &shared.clock, memory));
+        shared.primary.check_alive()?;
+        let stream = shared.primary.open_stream(options.priority)?;
+        Ok(Self::over(shared, (stream, false), staging, free_list))
+    }
+
+    /// A queue over a stream of the program. It keeps no free memory, whose release would use the stream later.
+    pub(crate) fn borrow(shared: &Arc<DeviceState>, native: u64, staging: StagingOptions) -> Result<Self> {
+        shared.primary.check_alive()?;
+        let stream = shared.primary.borrow_stream(native)?;
+        Ok(Self::over(shared, (stream, true), staging, FreeList::new(0)))
+    }
+
+    fn over(
+        shared: &Arc<DeviceState>,
+        stream: (Stream, bool),
+        staging: StagingOptions,
+        free_list: FreeList,
+    ) -> Self {
+        let memory = (shared.pool.as_ref(), free_list);
+        let state = Arc::new(StreamState::new(&shared.primary, stream, &shared.clock, memory));
         shared.add_queue(&state);
-        Ok(Self { state, shared: Arc::clone(shared), staging })
+        Self { state, shared: Arc::clone(shared), staging }
     }
 
     /// Whether the queue belongs to this device.
@@ -322,6 +338,18 @@ impl Queue for CudaQueue {
         self.state.prepare_submit()?;
         graph.launch(self.state.stream)?;
         self.state.log.note_launch(submit.ticket, graph.name);
+        self.note_submitted(submit.ticket);
+        Ok(())
+    }
+
+    fn submit_native(&self, submit: SubmitInfo, work: &mut dyn FnMut(&[NativeHandle])) -> Result<()> {
+        self.state.prepare_submit()?;
+        let primary = &*self.state.primary;
+        let _current = primary.make_current()?;
+        work(&[
+            NativeHandle::pointer("CUstream", self.state.stream.0),
+            NativeHandle::pointer("CUcontext", primary.context.0),
+        ]);
         self.note_submitted(submit.ticket);
         Ok(())
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use runtime_core::backend::{
-    Allocate, CounterSet, Device, GraphNode, GraphWork, HostBytesMut, Program, RetypedLaunch, Source,
+    Allocate, CounterSet, Device, GraphNode, GraphWork, HostBytesMut, NativeHandle, Program, RetypedLaunch,
+    Source,
 };
 use runtime_core::code::{CompiledCode, Fit, RunReport};
 use runtime_core::device::CounterInfo;
@@ -82,6 +83,14 @@ impl Device for MppaDevice {
 
     fn open_queue(&self, options: &QueueOptions) -> Result<MppaQueue> {
         make!(self.kernels("open_queue")?, device => device.open_queue(options))
+    }
+
+    fn open_native_queue(&self, native: u64) -> Result<MppaQueue> {
+        make!(self.kernels("queue_from_native")?, device => device.open_native_queue(native))
+    }
+
+    fn native(&self) -> Result<Vec<NativeHandle>> {
+        delegate!(self.kernels("native")?, device => device.native())
     }
 
     fn instantiate(&self, nodes: &[GraphNode<'_, MppaBuffer, MppaKernel>]) -> Result<MppaGraph> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use runtime_core::abi::{Progress, SubmitInfo};
-use runtime_core::backend::{Copy2D, FillPattern, HostBytes, HostBytesMut, Launch, Queue};
+use runtime_core::backend::{Copy2D, FillPattern, HostBytes, HostBytesMut, Launch, NativeHandle, Queue};
 use runtime_core::{Error, Result};
 
 use crate::transport::{ByTransport, delegate, offload_launch, opencl_launch, with_same};
@@ -104,6 +104,10 @@ impl<A: Queue, B: Queue> Queue for ByTransport<A, B> {
 
     fn wait_for(&self, other: &Self, ticket: u64) -> Result<()> {
         with_same!((self, other), (queue, other) => queue.wait_for(other, ticket))
+    }
+
+    fn submit_native(&self, submit: SubmitInfo, work: &mut dyn FnMut(&[NativeHandle])) -> Result<()> {
+        delegate!(self, queue => queue.submit_native(submit, work))
     }
 
     fn hold(&self) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Objects of one of the transports that run kernels.
 
-use runtime_core::backend::{Buffer, Graph, Kernel, Launch, Module, NoGraph, RetypedLaunch};
+use runtime_core::backend::{Buffer, Graph, Kernel, Launch, Module, NativeHandle, NoGraph, RetypedLaunch};
 use runtime_core::code::KernelInfo;
 use runtime_core::{Error, Result};
 use runtime_opencl::{OpenClBuffer, OpenClGraph, OpenClKernel, OpenClModule, OpenClQueue};
@@ -104,6 +104,10 @@ impl<A: Buffer, B: Buffer> Buffer for ByTransport<A, B> {
 
     fn host_pointer(&self) -> *mut u8 {
         delegate!(self, buffer => buffer.host_pointer())
+    }
+
+    fn native(&self) -> Result<(Vec<NativeHandle>, u64)> {
+        delegate!(self, buffer => buffer.native())
     }
 }
 

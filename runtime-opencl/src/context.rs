@@ -8,16 +8,17 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cl3::ext::{
-    CL_CONTEXT_PLATFORM, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_QUEUE_PRIORITY_HIGH_KHR,
-    CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PRIORITY_LOW_KHR, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES,
-    cl_context_properties, cl_int,
+    CL_CONTEXT_PLATFORM, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_QUEUE_CONTEXT, CL_QUEUE_DEVICE,
+    CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PRIORITY_HIGH_KHR, CL_QUEUE_PRIORITY_KHR,
+    CL_QUEUE_PRIORITY_LOW_KHR, CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_PROPERTIES, cl_context_properties, cl_int,
 };
 use parking_lot::Mutex;
 use runtime_core::{Error, ErrorKind, QueueOptions, Result};
 
 use crate::device_caps::DeviceCaps;
 use crate::driver::handle::{CommandQueue, Context, Event, Owned};
-use crate::driver::{DispatchTable, Driver, Raw, call, code_name, create, is_sticky};
+use crate::driver::info::decode_u64;
+use crate::driver::{DispatchTable, Driver, Raw, call, code_name, create, is_sticky, query};
 use crate::enumeration::ListedDevice;
 use crate::quirks::Quirks;
 
@@ -125,6 +126,35 @@ impl SharedContext {
             // SAFETY: the device belongs to the context.
             unsafe { create!(driver.create, clCreateCommandQueue(handle, device, flags)) }
         }
+    }
+
+    /// A command queue of the program, with the options that it was opened with.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a queue of another context or device, and for one that is not in order.
+    pub(crate) fn borrow_queue(
+        &self,
+        device: Raw,
+        native: u64,
+    ) -> Result<(Owned<CommandQueue>, QueueOptions)> {
+        let native = usize::try_from(native).map_err(|_| Error::invalid("the handle is no pointer"))?;
+        let raw = std::ptr::with_exposed_provenance_mut(native);
+        // SAFETY: the caller vouches for the queue, and `value` has room for `size` bytes.
+        let info = |key| unsafe { query!(self.driver, clGetCommandQueueInfo(raw, key)) };
+        let number = |key| info(key).and_then(|bytes| decode_u64(&bytes));
+        let is = |key, object: Raw| number(key) == Some(object.addr() as u64);
+        if !is(CL_QUEUE_CONTEXT, self.handle.raw()) || !is(CL_QUEUE_DEVICE, device) {
+            let message = "the queue is not of this device and its context; create it in the `cl_context` of `Device::native`";
+            return Err(Error::invalid(message));
+        }
+        let flags = number(CL_QUEUE_PROPERTIES).unwrap_or(0);
+        if flags & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0 {
+            return Err(Error::invalid("the queue is out of order; create one that is in order"));
+        }
+        let timestamps = flags & CL_QUEUE_PROFILING_ENABLE != 0;
+        // SAFETY: the driver knows the queue.
+        let queue = unsafe { Owned::retain(self.driver, raw) }?;
+        Ok((queue, QueueOptions { timestamps, ..QueueOptions::default() }))
     }
 
     /// A small number that no other live kernel has.

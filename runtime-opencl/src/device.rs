@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, Source, space_at};
+use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, NativeHandle, Source, space_at};
 use runtime_core::code::{CompiledCode, Fit};
 use runtime_core::{Error, QueueOptions, Result};
 
@@ -83,5 +83,18 @@ impl Device for OpenClDevice {
 
     fn open_queue(&self, options: &QueueOptions) -> Result<OpenClQueue> {
         OpenClQueue::open(&self.shared, self.raw(), options)
+    }
+
+    fn open_native_queue(&self, native: u64) -> Result<OpenClQueue> {
+        OpenClQueue::borrow(&self.shared, self.raw(), native)
+    }
+
+    fn native(&self) -> Result<Vec<NativeHandle>> {
+        let context = &self.shared.context;
+        Ok(vec![
+            NativeHandle::pointer("cl_platform_id", context.listed.platform),
+            NativeHandle::pointer("cl_device_id", self.raw()),
+            NativeHandle::pointer("cl_context", context.handle.raw()),
+        ])
     }
 }

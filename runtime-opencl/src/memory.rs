@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use cl3::ext::{CL_MEM_ALLOC_HOST_PTR, CL_MEM_USE_HOST_PTR};
-use runtime_core::backend::{Buffer, HostBytesMut, check_range};
+use runtime_core::backend::{Buffer, HostBytesMut, NativeHandle, check_range};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::allocation::{allocate_svm, allocate_usm, create_buffer, map, out_of_memory, unmap};
@@ -264,6 +264,16 @@ impl Buffer for OpenClBuffer {
 
     fn host_pointer(&self) -> *mut u8 {
         if self.host_visible { self.start } else { std::ptr::null_mut() }
+    }
+
+    fn native(&self) -> Result<(Vec<NativeHandle>, u64)> {
+        match self.access() {
+            BufferAccess::Object(object) => Ok((vec![NativeHandle::pointer("cl_mem", object)], 0)),
+            BufferAccess::Svm(_) | BufferAccess::Usm(_) => Ok((Vec::new(), 0)),
+            BufferAccess::Mapped => Err(Error::unsupported(
+                "memory that is mapped for good cannot be used by other work; use another space",
+            )),
+        }
     }
 }
 

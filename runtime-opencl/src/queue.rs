@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use runtime_core::abi::{Progress as CompletedPrefix, SubmitInfo};
 use runtime_core::backend::{
-    Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, Queue, UnreadTimestamps,
+    Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, NativeHandle, Queue, UnreadTimestamps,
 };
 use runtime_core::{Error, ErrorKind, QueueOptions, Result};
 
@@ -64,23 +64,39 @@ pub struct OpenClQueue {
 
 impl OpenClQueue {
     pub(crate) fn open(shared: &Arc<DeviceState>, device: Raw, options: &QueueOptions) -> Result<Self> {
+        shared.context.check_alive()?;
+        Ok(Self::over(shared, device, shared.context.create_queue(device, options)?, *options))
+    }
+
+    /// A queue over one of the program.
+    pub(crate) fn borrow(shared: &Arc<DeviceState>, device: Raw, native: u64) -> Result<Self> {
+        shared.context.check_alive()?;
+        let (queue, options) = shared.context.borrow_queue(device, native)?;
+        Ok(Self::over(shared, device, queue, options))
+    }
+
+    fn over(
+        shared: &Arc<DeviceState>,
+        device: Raw,
+        queue: Owned<CommandQueue>,
+        options: QueueOptions,
+    ) -> Self {
         let context = &shared.context;
-        context.check_alive()?;
         let progress = Arc::new(Progress::new(Arc::clone(context)));
         shared.deferred.register_queue(&progress);
-        Ok(Self {
+        Self {
             context: Arc::clone(context),
             shared: Arc::clone(shared),
             device: device.expose_provenance(),
-            queue: context.create_queue(device, options)?,
-            options: *options,
+            queue,
+            options,
             submit_state: Mutex::default(),
             progress,
             timestamps: Mutex::default(),
             staging: Staging::default(),
             hold: Hold::default(),
             unflushed: AtomicU32::new(0),
-        })
+        }
     }
 
     #[inline]
@@ -441,6 +457,30 @@ impl Queue for OpenClQueue {
     fn replay(&self, submit: SubmitInfo, graph: &OpenClGraph) -> Result<()> {
         self.end_hold();
         self.note_submitted(submit, graph.enqueue(self.raw(), self.options)?);
+        Ok(())
+    }
+
+    fn submit_native(&self, submit: SubmitInfo, work: &mut dyn FnMut(&[NativeHandle])) -> Result<()> {
+        self.context.check_alive()?;
+        self.end_hold();
+        let device: Raw = std::ptr::with_exposed_provenance_mut(self.device);
+        let handles = [
+            NativeHandle::pointer("cl_command_queue", self.raw()),
+            NativeHandle::pointer("cl_context", self.context.handle.raw()),
+            NativeHandle::pointer("cl_device_id", device),
+        ];
+        // Under the lock of a library that is not thread-safe.
+        self.context.driver.call("native", |_| {
+            work(&handles);
+            Some(())
+        })?;
+        match self.enqueue_marker() {
+            Ok(marker) => self.note_submitted(submit, marker),
+            Err(_) => {
+                self.context.finish_queue(self.raw());
+                self.note_submitted_all(submit, None);
+            }
+        }
         Ok(())
     }
 

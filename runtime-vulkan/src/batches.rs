@@ -298,6 +298,27 @@ impl BatchRecorder {
         dependencies
     }
 
+    /// The `VkQueue` to submit to.
+    pub(crate) fn shared_queue(&self) -> &Arc<SharedQueue> {
+        &self.shared_queue
+    }
+
+    /// Returns what foreign work must wait for. The next batch, which [`BatchRecorder::end_foreign_work`] submits, orders it before
+    /// all later work.
+    pub(crate) fn begin_foreign_work(&mut self) -> Result<Vec<(Arc<Semaphore>, u64)>> {
+        let waits = self.dependencies();
+        self.commands_for_timestamp()?.barrier_behind_foreign_work();
+        self.retained.extend(waits.iter().map(|(semaphore, _)| Arc::clone(semaphore) as Retained));
+        Ok(waits)
+    }
+
+    /// Submits the end of foreign work.
+    pub(crate) fn end_foreign_work(&mut self, ticket: u64) {
+        self.barriers.order(ticket);
+        self.note_recorded(ticket);
+        self.flush();
+    }
+
     /// Whether all tickets have completed, and later ones need not wait.
     pub(crate) fn is_idle(&self) -> Result<bool> {
         self.progress.drain_staging();

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, OptionSpec, Source, StagingOptions};
+use runtime_core::backend::{
+    Allocate, Device, GraphNode, HostBytesMut, NativeHandle, OptionSpec, Source, StagingOptions,
+};
 use runtime_core::code::{CompiledCode, Fit};
 use runtime_core::device::{MemoryUsage, Telemetry};
 use runtime_core::{Error, Options, QueueOptions, Result};
@@ -112,6 +114,10 @@ impl Device for VulkanDevice {
 
     fn open_queue(&self, _options: &QueueOptions) -> Result<VulkanQueue> {
         VulkanQueue::open(&self.shared)
+    }
+
+    fn native(&self) -> Result<Vec<NativeHandle>> {
+        Ok(self.shared.logical.native())
     }
 
     fn instantiate(&self, nodes: &[GraphNode<'_, VulkanBuffer, VulkanKernel>]) -> Result<VulkanGraph> {

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use runtime_core::backend::{Buffer, HostBytesMut, check_range, space_at};
+use runtime_core::backend::{Buffer, HostBytesMut, NativeHandle, check_range, space_at};
 use runtime_core::{Error, Result};
 
 use crate::device_state::DeviceState;
@@ -94,5 +94,9 @@ impl Buffer for VulkanBuffer {
     fn host_pointer(&self) -> *mut u8 {
         let mapped = self.memory.host_ptr().filter(|_| self.space != MemoryLocation::Device);
         mapped.map_or(std::ptr::null_mut(), NonNull::as_ptr)
+    }
+
+    fn native(&self) -> Result<(Vec<NativeHandle>, u64)> {
+        Ok(self.memory.native())
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLockReadGuard};
 use runtime_core::abi::{Progress, SubmitInfo};
-use runtime_core::backend::{Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, Queue};
+use runtime_core::backend::{
+    Copy2D, FillPattern, HostBytes, HostBytesMut, HostRange, Launch, NativeHandle, Queue,
+};
 use runtime_core::{Error, Result};
 use smallvec::SmallVec;
 
@@ -259,6 +261,21 @@ impl Queue for VulkanQueue {
         let host_visible_write = graph.execute(commands, &self.progress, submit.ticket)?;
         recorder.note_host_visible_write(host_visible_write);
         recorder.note_recorded(submit.ticket);
+        Ok(())
+    }
+
+    fn submit_native(&self, submit: SubmitInfo, work: &mut dyn FnMut(&[NativeHandle])) -> Result<()> {
+        let logical = &self.progress.logical;
+        let mut recorder = self.recorder();
+        let (waits, shared_queue) = (recorder.begin_foreign_work()?, Arc::clone(recorder.shared_queue()));
+        // A wait for earlier work locks it.
+        drop(recorder);
+        shared_queue.lend(logical, &waits, work)?;
+        self.recorder().end_foreign_work(submit.ticket);
+        if !self.progress.is_submitted(submit.ticket) {
+            // Nothing is signaled at its end.
+            logical.wait_idle();
+        }
         Ok(())
     }
 

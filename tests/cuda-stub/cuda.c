@@ -87,6 +87,7 @@ struct stream {
     long submitted, ended;
     int stop;
     pthread_t thread;
+    void *context;
 };
 
 static double now_ms(void) {
@@ -345,6 +346,7 @@ int cuStreamCreateWithPriority(struct stream **out, unsigned flags, int priority
     if (flags != 1 || priority > 0 || priority < -5) return CUDA_ERROR_INVALID_VALUE;
     struct stream *stream = calloc(1, sizeof *stream);
     stream->last = &stream->first;
+    stream->context = current[(depth - 1) % 64];
     pthread_create(&stream->thread, NULL, run_stream, stream);
     *out = stream;
     return 0;
@@ -357,6 +359,11 @@ int cuStreamDestroy_v2(struct stream *stream) {
     pthread_mutex_unlock(&lock);
     pthread_join(stream->thread, NULL);
     free(stream);
+    return 0;
+}
+int cuStreamGetCtx(struct stream *stream, void **context) {
+    ENTER_WITH_CONTEXT;
+    *context = stream->context;
     return 0;
 }
 int cuStreamQuery(struct stream *stream) {

@@ -11,14 +11,15 @@
 //!   last field. The receiver copies `min(sender's size, own size)` bytes into a zeroed structure of its own.
 //! - A function pointer that is null or lies beyond `struct_size` is unsupported.
 //! - Elements of arrays ([`Arg`], [`Property`], [`MemorySpace`], [`Counter`], [`CounterReading`],
-//!   [`CompiledKernel`], [`Str`]) are frozen within a major version.
+//!   [`CompiledKernel`], [`NativeHandle`], [`Str`]) are frozen within a major version.
 //! - For an output structure the *caller* sets `struct_size`; the callee writes at most that many bytes.
 //! - Core rejects lists and strings longer than the `MAX_*` limits. A count is the number of elements
 //!   actually present.
 //! - Strings are UTF-8 with an explicit length and no terminator. The contract of each borrowed string states
 //!   how long it lives.
 //! - Memory is freed by the side that allocated it: [`Error`] carries its own release function.
-//! - A backend never calls back into core, except through [`HostTable::log`], which is thread-safe.
+//! - A backend never calls back into core, except through [`HostTable::log`], which is thread-safe, and the function that
+//!   [`NativeTable`]'s `submit` receives.
 //! - No function may unwind across the ABI or end the process.
 //!
 //! `include/runtime.h` is generated from this module.
@@ -29,6 +30,7 @@ mod data;
 mod embedded;
 mod kernel;
 mod limits;
+mod native;
 mod table;
 
 pub use compiled::*;
@@ -37,6 +39,7 @@ pub use data::*;
 pub use embedded::*;
 pub use kernel::*;
 pub use limits::*;
+pub use native::*;
 pub use table::*;
 
 /// First field of every [`Header`]: the bytes `RUNTIME\0` read as a little-endian integer.
@@ -44,7 +47,7 @@ pub const MAGIC: u64 = 0x0045_4d49_544e_5552;
 /// ABI major version; part of the entry point's name. A library of another major version is never loaded.
 pub const MAJOR: u16 = 1;
 /// ABI minor version; incremented whenever fields are appended.
-pub const MINOR: u16 = 3;
+pub const MINOR: u16 = 4;
 /// Name of the one symbol that a backend library exports.
 pub const ENTRY_SYMBOL: &str = "runtime_backend_v1";
 /// Name of the object-file section that holds the [`Manifest`].

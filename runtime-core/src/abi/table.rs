@@ -8,8 +8,8 @@
 use super::{
     AllocateRequest, Allocation, Arg, CompiledCode, Copy2D, Counter, CounterReading, CounterSetInfo,
     DeviceInfo, GraphNode, Handle, Header, HostTable, KernelInfo, Launch, MemoryUsage, ModuleSource,
-    Occupancy, OptionSpec, Progress, Property, QueueOptions, RunReport, Status, Str, SubmitInfo, Telemetry,
-    TensorDescription,
+    NativeHandle, NativeWork, Occupancy, OptionSpec, Progress, Property, QueueOptions, RunReport, Status,
+    Str, SubmitInfo, Telemetry, TensorDescription,
 };
 
 /// The table that [`super::EntryPoint`] returns; it lives as long as the library.
@@ -38,6 +38,8 @@ pub struct BackendTable {
     pub embedded: *const EmbeddedTable,
     /// Counters; null if unsupported. Since minor version 1.
     pub counters: *const CounterTable,
+    /// Objects of the driver; null if unsupported. Since minor version 4.
+    pub native: *const NativeTable,
 }
 
 // SAFETY: the table and everything it points to are immutable and live as long as the library.
@@ -293,5 +295,21 @@ CounterTable => CounterCalls {
     read: fn(set: Handle, out: *mut CounterReading, count: usize) -> Status;
     /// Closes a set. A pass that has begun is abandoned.
     close: fn(set: Handle);
+}
+
+/// Objects of the driver, for work that the runtime does not submit. A list is stored up to `capacity`, with the number of its
+/// elements in `count`. Since minor version 4.
+NativeTable => NativeCalls {
+    /// Lists the objects of a device.
+    device: fn(device: Handle, out: *mut NativeHandle, capacity: usize, count: *mut usize) -> Status;
+    /// Lists the objects that hold a buffer, and stores the offset of its first byte in them.
+    buffer: fn(device: Handle, buffer: Handle, out: *mut NativeHandle, capacity: usize, count: *mut usize, offset: *mut u64) -> Status;
+    /// Submits foreign work: calls `work` once, on this thread, with the objects of the queue. What it hands to the driver
+    /// runs behind earlier submissions, and the ticket ends with it. Fails only before `work` is called; afterwards, work
+    /// whose end cannot be observed is waited for.
+    submit: fn(queue: Handle, submit: SubmitInfo, work: NativeWork, context: *mut core::ffi::c_void) -> Status;
+    /// Creates a queue of one that the program owns: `native` is its handle, which outlives the queue's work and is never
+    /// destroyed.
+    open_queue: fn(device: Handle, native: u64, out: *mut Handle) -> Status;
 }
 }

@@ -1,5 +1,8 @@
 //! What a backend implements for memory.
 
+use crate::Result;
+use crate::backend::NativeHandle;
+
 /// Memory of a device.
 pub trait Buffer: Send + Sync + 'static {
     /// Address that kernels use; 0 if kernels take a handle.
@@ -10,5 +13,13 @@ pub trait Buffer: Send + Sync + 'static {
     /// memory from a driver or the operating system counts as initialised, whatever it contains.
     fn host_pointer(&self) -> *mut u8 {
         std::ptr::null_mut()
+    }
+
+    /// The objects of the driver that hold the memory, and the offset of its first byte in them.
+    ///
+    /// # Errors
+    /// `Unsupported` if work outside the runtime cannot use the memory.
+    fn native(&self) -> Result<(Vec<NativeHandle>, u64)> {
+        Ok((Vec::new(), 0))
     }
 }

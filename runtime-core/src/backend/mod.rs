@@ -45,6 +45,7 @@ mod views;
 
 pub use crate::cache::Notes;
 pub use crate::model::byte_range::check_range;
+pub use crate::model::native::NativeHandle;
 pub use crate::tensor::generate::random_word;
 pub use buffer::Buffer;
 pub use c_text::{c_text, c_text_at};

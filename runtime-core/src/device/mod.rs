@@ -8,6 +8,7 @@ pub(crate) mod embedded;
 pub(crate) mod host;
 pub(crate) mod inspection;
 pub(crate) mod methods;
+mod native;
 
 pub use crate::model::counters::{CounterInfo, CounterReading};
 pub use crate::model::device_info::{Capabilities, Limits, MemorySpace, MemoryUsage, Telemetry};

@@ -12,6 +12,7 @@ pub(crate) mod fusion;
 pub(crate) mod geometry;
 pub(crate) mod kernel_info;
 pub(crate) mod lowering;
+pub(crate) mod native;
 pub(crate) mod options;
 pub(crate) mod pitched;
 pub(crate) mod placement;

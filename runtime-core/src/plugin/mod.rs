@@ -10,5 +10,6 @@ pub(crate) mod kernel_info;
 pub(crate) mod load_report;
 pub(crate) mod loader;
 pub(crate) mod manifest;
+pub(crate) mod native;
 pub(crate) mod negotiate;
 pub(crate) mod search;

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use crate::abi::{
     self, BackendTable, CounterCalls, DeviceCalls, EmbeddedCalls, GraphCalls, Header, InstanceCalls,
-    MemoryCalls, ModuleCalls, QueueCalls, Status, Stub,
+    MemoryCalls, ModuleCalls, NativeCalls, QueueCalls, Status, Stub,
 };
 use crate::plugin::convert;
 use crate::{Error, ErrorKind, Result};
@@ -20,6 +20,7 @@ pub(crate) struct DispatchTable {
     pub(crate) graph: GraphCalls,
     pub(crate) embedded: EmbeddedCalls,
     pub(crate) counters: CounterCalls,
+    pub(crate) native: NativeCalls,
 }
 
 /// A backend's table after negotiation.
@@ -147,6 +148,7 @@ pub(crate) unsafe fn negotiate(table: *const BackendTable) -> Result<ResolvedBac
             graph: copy_table("graph", table.graph)?.into(),
             embedded: copy_table("embedded", table.embedded)?.into(),
             counters: copy_table("counters", table.counters)?.into(),
+            native: copy_table("native", table.native)?.into(),
         },
     })
 }
@@ -170,7 +172,7 @@ mod tests {
 
     fn table(device: *const DeviceTable) -> BackendTable {
         BackendTable {
-            header: header(end_of!(BackendTable, counters)),
+            header: header(end_of!(BackendTable, native)),
             name: Str::new("x"),
             version: Str::new("1"),
             instance: std::ptr::null(),
@@ -181,6 +183,7 @@ mod tests {
             graph: std::ptr::null(),
             embedded: std::ptr::null(),
             counters: std::ptr::null(),
+            native: std::ptr::null(),
         }
     }
 

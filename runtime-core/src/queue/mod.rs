@@ -10,10 +10,12 @@ pub(crate) mod device_copy;
 pub(crate) mod fusion_list;
 pub(crate) mod hold;
 pub(crate) mod host_task;
+mod native;
 pub(crate) mod submit;
 mod timed;
 pub(crate) mod transfer;
 
+pub use crate::model::native::{NativeHandle, NativeHandles};
 pub use hold::HeldQueue;
 pub use host_task::HostTaskOutput;
 pub use transfer::Download;

@@ -6,11 +6,13 @@ pub(crate) mod generate;
 pub(crate) mod host_array;
 pub(crate) mod host_view;
 pub(crate) mod layout;
+mod native;
 pub(crate) mod npy;
 pub(crate) mod number;
 pub(crate) mod pitched_copies;
 pub(crate) mod safetensors;
 
+pub use crate::model::native::NativeTensor;
 pub use generate::Interval;
 pub use host_view::{HostView, HostViewMut};
 pub use safetensors::StoredTensor;

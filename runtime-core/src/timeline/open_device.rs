@@ -193,19 +193,28 @@ impl OpenDevice {
 
     /// Opens a backend queue, with its timeline.
     pub(crate) fn open_timeline(&self, options: &QueueOptions) -> Result<Arc<Timeline>> {
-        self.reap();
-        self.reap_timelines();
         let raw = abi::QueueOptions {
             struct_size: crate::end_of!(abi::QueueOptions, flags),
             priority: options.priority,
             flags: if options.timestamps { abi::QUEUE_TIMESTAMPS } else { 0 },
         };
+        self.open_timeline_by("open_queue", |calls, device, handle| {
+            // SAFETY: the device is open and the structures live during the call.
+            unsafe { (calls.queue.open)(device, &raw const raw, handle) }
+        })
+    }
+
+    /// Opens a timeline over the backend queue that `open` makes.
+    pub(crate) fn open_timeline_by(
+        &self,
+        operation: &'static str,
+        open: impl FnOnce(&DispatchTable, Handle, *mut Handle) -> Status,
+    ) -> Result<Arc<Timeline>> {
+        self.reap();
+        self.reap_timelines();
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the device is open and the structures live during the call.
-        self.call("open_queue", |calls, device| unsafe {
-            (calls.queue.open)(device, &raw const raw, &raw mut handle)
-        })?;
-        self.check_made("open_queue", "queue", handle)?;
+        self.call(operation, |calls, device| open(calls, device, &raw mut handle))?;
+        self.check_made(operation, "queue", handle)?;
         let timeline = Arc::new(Timeline::new(QueueTable::next_id(), handle, self.this.clone(), self));
         self.queues.insert(&timeline);
         self.timelines.lock().push(timeline.clone());

@@ -4,7 +4,27 @@
 
 #![allow(unsafe_code, reason = "a lock's unsafe trait")]
 
+use std::cell::Cell;
+
 use parking_lot::lock_api::{GuardNoSend, Mutex, RawMutex};
+
+thread_local! {
+    /// Whether this thread runs code of the program with locks held.
+    static IN_FOREIGN_WORK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs code of the program while this thread holds locks: where it would wait for one, it panics instead of waiting for ever.
+pub(crate) fn holding_locks<T>(run: impl FnOnce() -> T) -> T {
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            IN_FOREIGN_WORK.set(false);
+        }
+    }
+    IN_FOREIGN_WORK.set(true);
+    let _reset = Reset;
+    run()
+}
 
 /// Protects a value by a [`RawWordLock`].
 pub(crate) type WordLock<T> = Mutex<RawWordLock, T>;
@@ -12,6 +32,17 @@ pub(crate) type WordLock<T> = Mutex<RawWordLock, T>;
 /// The lock alone.
 #[repr(align(8))]
 pub(crate) struct RawWordLock(parking_lot::RawMutex);
+
+impl RawWordLock {
+    #[cold]
+    fn lock_contended(&self) {
+        assert!(
+            !IN_FOREIGN_WORK.get(),
+            "the work of `Queue::native` used a queue or tensor that its own submission locks; prepare everything before it"
+        );
+        self.0.lock();
+    }
+}
 
 // SAFETY: it is parking_lot's lock, and nothing else.
 unsafe impl RawMutex for RawWordLock {
@@ -21,7 +52,9 @@ unsafe impl RawMutex for RawWordLock {
 
     #[inline]
     fn lock(&self) {
-        self.0.lock();
+        if !self.0.try_lock() {
+            self.lock_contended();
+        }
     }
 
     #[inline]

@@ -70,6 +70,22 @@ impl<K: ObjectKind> Owned<K> {
     }
 }
 
+impl Owned<CommandQueue> {
+    /// Retains a queue of the program.
+    ///
+    /// # Errors
+    /// The driver's error.
+    ///
+    /// # Safety
+    /// `raw` is a command queue that is alive.
+    pub(crate) unsafe fn retain(driver: &'static Driver, raw: Raw) -> Result<Self> {
+        // SAFETY: guaranteed by the caller.
+        unsafe { call!(driver.check, clRetainCommandQueue(raw)) }?;
+        // SAFETY: the reference that was just retained.
+        Ok(unsafe { Self::new(driver, raw) })
+    }
+}
+
 impl Owned<Event> {
     /// Retains the event.
     pub(crate) fn share(&self) -> Result<Self> {

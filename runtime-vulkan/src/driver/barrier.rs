@@ -62,6 +62,20 @@ impl Barrier {
         dst_access: vk::AccessFlags::HOST_READ,
     };
 
+    /// Makes all writes of work that the runtime does not know visible to later commands, and to the host.
+    pub(super) const FOREIGN_WORK: Self = Self {
+        src_stage: vk::PipelineStageFlags::ALL_COMMANDS,
+        src_access: vk::AccessFlags::MEMORY_WRITE,
+        dst_stage: vk::PipelineStageFlags::from_raw(
+            vk::PipelineStageFlags::ALL_COMMANDS.as_raw() | vk::PipelineStageFlags::HOST.as_raw(),
+        ),
+        dst_access: vk::AccessFlags::from_raw(
+            vk::AccessFlags::MEMORY_READ.as_raw()
+                | vk::AccessFlags::MEMORY_WRITE.as_raw()
+                | vk::AccessFlags::HOST_READ.as_raw(),
+        ),
+    };
+
     /// The same barrier for a queue that runs no kernels.
     pub(super) fn without_kernels(self) -> Self {
         Self {

@@ -173,6 +173,11 @@ impl CommandBuffer {
         }
     }
 
+    /// Orders work that others have submitted to the same `VkQueue` before all later commands.
+    pub(crate) fn barrier_behind_foreign_work(&self) {
+        self.record_barrier(Barrier::FOREIGN_WORK);
+    }
+
     #[inline]
     fn record_barrier(&self, barrier: Barrier) {
         let barrier = if self.transfer_only { barrier.without_kernels() } else { barrier };

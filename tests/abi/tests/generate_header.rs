@@ -104,6 +104,7 @@ fn generate() -> String {
         ("embedded.rs", source("embedded.rs")),
         ("kernel.rs", source("kernel.rs")),
         ("limits.rs", source("limits.rs")),
+        ("native.rs", source("native.rs")),
         ("table.rs", expand_tables(&source("table.rs"))),
     ];
     let mut export =

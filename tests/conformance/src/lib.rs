@@ -20,6 +20,7 @@ mod exceptions;
 mod expect;
 mod faults;
 mod fixture;
+mod foreign;
 mod kernels;
 mod output;
 mod plan;

@@ -29,6 +29,8 @@ mod launch;
 mod lost;
 mod memory;
 mod modules;
+#[allow(unsafe_code, reason = "hands work to drivers")]
+mod native_work;
 mod opening;
 mod process;
 mod programs;
@@ -66,6 +68,7 @@ pub(crate) const TOPICS: &[(&str, &[Case])] = &[
     ("held_queues", held_queues::CASES),
     ("hazards", hazards::CASES),
     ("host_hazards", host_hazards::CASES),
+    ("native_work", native_work::CASES),
     ("programs", programs::CASES),
     ("signals", signals::CASES),
     ("keep_alive", keep_alive::CASES),

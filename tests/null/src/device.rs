@@ -264,6 +264,16 @@ impl Device for NullDevice {
         Ok(NullQueue::open(&self.faults, &self.queues, self.opened))
     }
 
+    /// There is no driver: any handle but 0 stands for a queue of the program.
+    fn open_native_queue(&self, native: u64) -> Result<NullQueue> {
+        self.faults.call("open_native_queue")?;
+        self.accelerator("queue_from_native")?;
+        if native == 0 {
+            return Err(Error::invalid("0 is no queue of the null driver"));
+        }
+        Ok(NullQueue::open(&self.faults, &self.queues, self.opened))
+    }
+
     fn instantiate(&self, nodes: &[GraphNode<'_, NullBuffer, NullKernel>]) -> Result<NullGraph> {
         self.faults.call("instantiate")?;
         if !self.info.capabilities.has(abi::CAP_GRAPHS) {

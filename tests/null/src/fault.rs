@@ -8,7 +8,7 @@ use runtime_core::backend::{OptionSpec, did_you_mean};
 use runtime_core::{Error, ErrorKind, Options, Result};
 
 /// Functions of the ABI's tables that can be made to fail.
-const FALLIBLE: [&str; 43] = [
+const FALLIBLE: [&str; 44] = [
     "open_device",
     "memory_usage",
     "peer_access",
@@ -29,6 +29,7 @@ const FALLIBLE: [&str; 43] = [
     "kernel",
     "occupancy",
     "open_queue",
+    "open_native_queue",
     "launch",
     "write",
     "read",

@@ -17,6 +17,7 @@ mod graph;
 mod instance;
 mod manifest;
 mod module;
+mod native;
 mod panic;
 mod queue;
 
@@ -43,7 +44,7 @@ impl<B: Backend> Shims<B> {
     const TABLE: &'static BackendTable = &BackendTable {
         header: Header {
             magic: abi::MAGIC,
-            struct_size: end_of!(BackendTable, counters),
+            struct_size: end_of!(BackendTable, native),
             major: abi::MAJOR,
             minor: abi::MINOR,
         },
@@ -57,6 +58,7 @@ impl<B: Backend> Shims<B> {
         graph: Self::GRAPH,
         embedded: Self::EMBEDDED,
         counters: Self::COUNTERS,
+        native: Self::NATIVE,
     };
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{CounterSet, Graph, Module, Program, Queue, Source};
-use crate::backend::{Buffer, DeviceBytes, GraphNode, HostBytesMut};
+use crate::backend::{Buffer, DeviceBytes, GraphNode, HostBytesMut, NativeHandle};
 use crate::model::compiled::{CompiledCode, Fit};
 use crate::model::counters::CounterInfo;
 use crate::model::device_info::{MemoryUsage, Telemetry};
@@ -132,6 +132,23 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// `OutOfResources`; `Unsupported` on an embedded device.
     fn open_queue(&self, options: &QueueOptions) -> Result<Self::Queue>;
+
+    /// Creates a queue of one that the program has opened with the driver: `native` is its handle. It outlives the queue's work,
+    /// and is never destroyed.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; `InvalidArgument` for a queue of another device or context, where this can be detected.
+    fn open_native_queue(&self, _native: u64) -> Result<Self::Queue> {
+        Err(Error::unsupported("queues of the program are not supported"))
+    }
+
+    /// The objects of the driver that stand for the device.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    fn native(&self) -> Result<Vec<NativeHandle>> {
+        Ok(Vec::new())
+    }
 
     /// Creates a native graph.
     ///

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Kernel;
 use crate::abi::{Progress, SubmitInfo};
-use crate::backend::{Buffer, FillPattern, HostBytes, HostBytesMut, Launch};
+use crate::backend::{Buffer, FillPattern, HostBytes, HostBytesMut, Launch, NativeHandle};
 use crate::{Error, ErrorKind, Result};
 
 /// An in-order queue. A submission returns without waiting; if it fails, its ticket has not been taken.
@@ -143,6 +143,17 @@ pub trait Queue: Send + Sync + 'static {
     /// `Unsupported` by default.
     fn replay(&self, _submit: SubmitInfo, _graph: &Self::Graph) -> Result<()> {
         Err(Error::unsupported("replay is not supported"))
+    }
+
+    /// Submits foreign work: calls `work` once, on this thread, with the objects of the queue. What it hands to the driver runs
+    /// behind earlier submissions, and before later ones; the ticket ends with it. Once `work` has been called this must succeed:
+    /// work whose end cannot be observed is waited for.
+    ///
+    /// # Errors
+    /// `Unsupported` by default; core then runs the work once everything before it has ended. Any kind before `work` is called;
+    /// the ticket is then not taken.
+    fn submit_native(&self, _submit: SubmitInfo, _work: &mut dyn FnMut(&[NativeHandle])) -> Result<()> {
+        Err(Error::unsupported("native work is not supported"))
     }
 
     /// Makes the completion of the last submission, `ticket`, individually observable.

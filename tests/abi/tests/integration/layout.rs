@@ -107,7 +107,7 @@ fn current() -> BTreeMap<String, Layout> {
         CounterSetInfo { struct_size, passes, unavailable_reasons, reason_count }
         CounterReading { value, counted, flags, reserved }
         HostTable { header, log }
-        BackendTable { header, name, version, instance, device, memory, module, queue, graph, embedded, counters }
+        BackendTable { header, name, version, instance, device, memory, module, queue, graph, embedded, counters, native }
         InstanceTable { struct_size, reserved, options, open, close, devices, open_device, architecture, compile_for, diagnose, process_variables }
         DeviceTable { struct_size, reserved, close, memory_usage, peer_access, telemetry, throttle_reasons, processes }
         MemoryTable { struct_size, reserved, allocate, free, import_host, import_device_memory }
@@ -120,6 +120,8 @@ fn current() -> BTreeMap<String, Layout> {
         GraphTable { struct_size, reserved, instantiate, update, replay, close }
         EmbeddedTable { struct_size, reserved, flash, run, read, inspect }
         CounterTable { struct_size, reserved, list, open, info, begin, end, read, close }
+        NativeHandle { name, value }
+        NativeTable { struct_size, reserved, device, buffer, submit, open_queue }
         ; unions
         Value { integer, number, text }
         ArgValue { tensor, scalar, data, local_bytes, record }

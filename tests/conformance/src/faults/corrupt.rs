@@ -5,8 +5,8 @@ use std::ffi::c_void;
 
 use runtime_core::abi::{
     self, Allocation, CompiledCode, Counter, CounterReading, CounterSetInfo, DeviceInfo, Error, Handle,
-    KernelInfo, MemorySpace, MemoryUsage, Occupancy, OptionSpec, Progress, Property, RunReport, Status, Str,
-    Telemetry,
+    KernelInfo, MemorySpace, MemoryUsage, NativeHandle, Occupancy, OptionSpec, Progress, Property, RunReport,
+    Status, Str, Telemetry,
 };
 use runtime_core::backend::convert;
 use runtime_core::{ErrorKind, end_of};
@@ -113,6 +113,7 @@ impl Argument for u64 {}
 impl Argument for usize {}
 impl Argument for Str {}
 impl Argument for abi::SubmitInfo {}
+impl Argument for abi::NativeWork {}
 
 impl<T: OutValue> Argument for *mut T {
     unsafe fn corrupt_output(self, corruption: Corruption) {
@@ -314,6 +315,12 @@ impl OutValue for CompiledCode {
             Corruption::MisalignedPointer => self.kernels = self.kernels.wrapping_byte_add(1),
             _ => {}
         }
+    }
+}
+
+impl OutValue for NativeHandle {
+    fn corrupt(&mut self, corruption: Corruption) {
+        self.name = corrupt_str(self.name, corruption);
     }
 }
 

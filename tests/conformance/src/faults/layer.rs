@@ -13,8 +13,8 @@ use runtime_core::abi::{
     self, AllocateRequest, Allocation, Arg, BackendTable, CompiledCode, Copy2D, Counter, CounterReading,
     CounterSetInfo, CounterTable, DeviceInfo, DeviceTable, EmbeddedTable, GraphNode, GraphTable, Handle,
     Header, HostTable, InstanceTable, KernelInfo, Launch, MemoryTable, MemoryUsage, ModuleSource,
-    ModuleTable, Occupancy, OptionSpec, Progress, Property, QueueOptions, QueueTable, RunReport, Status, Str,
-    SubmitInfo, Telemetry, TensorDescription,
+    ModuleTable, NativeHandle, NativeTable, NativeWork, Occupancy, OptionSpec, Progress, Property,
+    QueueOptions, QueueTable, RunReport, Status, Str, SubmitInfo, Telemetry, TensorDescription,
 };
 use runtime_core::backend::convert;
 use runtime_core::{Error, ErrorKind};
@@ -33,6 +33,7 @@ struct Below {
     graph: GraphTable,
     embedded: EmbeddedTable,
     counters: CounterTable,
+    native: NativeTable,
 }
 
 static BELOW: OnceLock<Below> = OnceLock::new();
@@ -53,6 +54,7 @@ pub(super) fn wrap_backend(backend_table: &'static BackendTable) -> &'static Bac
         graph: sub_table(table.graph),
         embedded: sub_table(table.embedded),
         counters: sub_table(table.counters),
+        native: sub_table(table.native),
     });
     leak(BackendTable {
         header: Header { struct_size: struct_size::<BackendTable>(), ..table.header },
@@ -64,6 +66,7 @@ pub(super) fn wrap_backend(backend_table: &'static BackendTable) -> &'static Bac
         graph: leak(graph::wrap(&below.graph)),
         embedded: leak(embedded::wrap(&below.embedded)),
         counters: leak(counters::wrap(&below.counters)),
+        native: leak(native::wrap(&below.native)),
         ..table
     })
 }
@@ -396,5 +399,11 @@ layer! {
         end(set: Handle) -> Status = Uses([counter_set(set)]);
         read(set: Handle, out: *mut CounterReading, count: usize) -> Status = Uses([counter_set(set)]);
         close(set: Handle) = Closes(Kind::CounterSet, set);
+    }
+    native: NativeTable {
+        device(device: Handle, out: *mut NativeHandle, capacity: usize, count: *mut usize) -> Status = Uses([device_of(device)]);
+        buffer(device: Handle, buffer: Handle, out: *mut NativeHandle, capacity: usize, count: *mut usize, offset: *mut u64) -> Status = Uses([device_of(device), buffer_of(buffer)]);
+        submit(queue: Handle, submit: SubmitInfo, work: NativeWork, context: *mut c_void) -> Status = Submits(queue, submit, Uses([queue_of(queue)]));
+        open_queue(device: Handle, native: u64, out: *mut Handle) -> Status = Opens(Kind::Queue, device_of(device), out);
     }
 }

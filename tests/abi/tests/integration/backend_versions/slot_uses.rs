@@ -167,6 +167,20 @@ pub(crate) const SLOT_USES: &[SlotUse] = &[
     truncatable("CounterTable.end", Unsupported, counts),
     truncatable("CounterTable.read", Unsupported, counts),
     truncatable("CounterTable.close", Emulated, counts),
+    truncatable("NativeTable.device", Emulated, |runtime| runtime.open("null")?.native().map(drop)),
+    truncatable("NativeTable.buffer", Emulated, |runtime| {
+        tensor(&*runtime.open("null")?)?.native().map(drop)
+    }),
+    truncatable("NativeTable.submit", Emulated, |runtime| {
+        let device = runtime.open("null")?;
+        // SAFETY: it does nothing.
+        unsafe { queue(&*device)?.native((&tensor(&*device)?,), |_| Ok(())) }?.wait()
+    }),
+    truncatable("NativeTable.open_queue", Unsupported, |runtime| {
+        let device = runtime.open("null")?;
+        // SAFETY: the backend `null` takes any handle.
+        unsafe { device.queue_from_native(1) }?.fill(&tensor(&*device)?, &[0]).map(drop)
+    }),
 ];
 
 fn holds(runtime: &Runtime) -> Result<()> {

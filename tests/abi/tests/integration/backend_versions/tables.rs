@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use runtime_core::abi::{
     BackendTable, CounterTable, DeviceTable, EmbeddedTable, GraphTable, InstanceTable, MemoryTable,
-    ModuleTable, QueueTable,
+    ModuleTable, NativeTable, QueueTable,
 };
 
 /// Functions that a later version might append.
@@ -13,7 +13,7 @@ const EXTRA_SLOTS: usize = 3;
 pub(crate) const LATER_MINOR: u16 = runtime_core::abi::MINOR + 7;
 
 /// A sub-table: its name, and the offset of its pointer in a [`BackendTable`].
-const TABLES: [(&str, usize); 8] = [
+const TABLES: [(&str, usize); 9] = [
     ("InstanceTable", offset_of!(BackendTable, instance)),
     ("DeviceTable", offset_of!(BackendTable, device)),
     ("MemoryTable", offset_of!(BackendTable, memory)),
@@ -22,6 +22,7 @@ const TABLES: [(&str, usize); 8] = [
     ("GraphTable", offset_of!(BackendTable, graph)),
     ("EmbeddedTable", offset_of!(BackendTable, embedded)),
     ("CounterTable", offset_of!(BackendTable, counters)),
+    ("NativeTable", offset_of!(BackendTable, native)),
 ];
 
 macro_rules! slots {
@@ -47,6 +48,7 @@ slots! {
     GraphTable { instantiate, update, replay, close }
     EmbeddedTable { flash, run, read, inspect }
     CounterTable { list, open, info, begin, end, read, close }
+    NativeTable { device, buffer, submit, open_queue }
 }
 
 /// The function beyond the stated end of a table: calling it aborts the test.

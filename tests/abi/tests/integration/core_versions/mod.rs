@@ -57,7 +57,7 @@ fn every_table_states_its_own_size() {
         }
         check! {
             instance: InstanceTable, device: DeviceTable, memory: MemoryTable, module: ModuleTable, queue: QueueTable,
-            graph: GraphTable, embedded: EmbeddedTable, counters: CounterTable
+            graph: GraphTable, embedded: EmbeddedTable, counters: CounterTable, native: NativeTable
         }
     }
 }

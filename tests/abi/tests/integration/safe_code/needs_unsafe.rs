@@ -19,10 +19,10 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
             use runtime_core::backend::LinkedBackend;
             use std::ptr::null;
             static TABLE: BackendTable = BackendTable {
-                header: Header { magic: abi::MAGIC, struct_size: 112, major: abi::MAJOR, minor: abi::MINOR },
+                header: Header { magic: abi::MAGIC, struct_size: 120, major: abi::MAJOR, minor: abi::MINOR },
                 name: Str { ptr: std::ptr::without_provenance(1 << 16), len: 1 << 20 }, version: Str::EMPTY,
                 instance: null(), device: null(), memory: null(), module: null(), queue: null(), graph: null(),
-                embedded: null(), counters: null(),
+                embedded: null(), counters: null(), native: null(),
             };
             pub fn main() {
                 let backend = UNSAFE { LinkedBackend::from_table(&TABLE) };
@@ -83,6 +83,19 @@ pub(crate) const NEEDS_UNSAFE: &[UnsafeProgram] = &[
         code: "E0133",
         program: "
             pub fn main() { UNSAFE { runtime_core::cache::Notes::from_environment().write(b\"key\", b\"code\") }; }",
+    },
+    UnsafeProgram {
+        name: "work that the runtime does not know",
+        code: "E0133",
+        program: "
+            use runtime_core::{Queue, Tensor};
+            pub fn f(queue: &Queue, x: &Tensor) { let _ = UNSAFE { queue.native((x,), |_| Ok(())) }; }",
+    },
+    UnsafeProgram {
+        name: "a queue of the program",
+        code: "E0133",
+        program: "
+            pub fn f(device: &runtime_core::Device) { let _ = UNSAFE { device.queue_from_native(4096) }; }",
     },
     UnsafeProgram {
         name: "a device with options that name code",
