@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use runtime_core::backend::{
-    Allocate, CounterSet, Device, GraphNode, GraphWork, HostBytesMut, NativeHandle, Program, RetypedLaunch,
-    Source,
+    Allocate, CounterSet, Device, DeviceBytes, GraphNode, GraphWork, HostBytesMut, NativeHandle, Program,
+    RetypedLaunch, Source,
 };
 use runtime_core::code::{CompiledCode, Fit, RunReport};
 use runtime_core::device::CounterInfo;
@@ -63,6 +63,10 @@ impl Device for MppaDevice {
 
     fn import_host(&self, space: u32, memory: HostBytesMut) -> Result<MppaBuffer> {
         make!(self.kernels("import_host")?, device => device.import_host(space, memory))
+    }
+
+    fn import_device_memory(&self, space: u32, memory: DeviceBytes) -> Result<MppaBuffer> {
+        make!(self.kernels("import_device_memory")?, device => device.import_device_memory(space, memory))
     }
 
     fn load(&self, source: &Source<'_>) -> Result<MppaModule> {

@@ -153,7 +153,7 @@ impl SharedContext {
         }
         let timestamps = flags & CL_QUEUE_PROFILING_ENABLE != 0;
         // SAFETY: the driver knows the queue.
-        let queue = unsafe { Owned::retain(self.driver, raw) }?;
+        let queue = unsafe { Owned::<CommandQueue>::retain(self.driver, raw) }?;
         Ok((queue, QueueOptions { timestamps, ..QueueOptions::default() }))
     }
 

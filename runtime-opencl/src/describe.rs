@@ -141,6 +141,7 @@ fn capabilities(driver: &Driver, device: Raw, caps: &DeviceCaps, quirks: &Quirks
             | abi::CAP_WAIT_FOR
             | abi::CAP_GROUPS
             | abi::CAP_COPY_2D
+            | abi::CAP_IMPORT_DEVICE_MEMORY
             | has(caps.has_compiler, abi::CAP_NOOP_KERNEL)
             | has(caps.command_buffers.is_some(), abi::CAP_GRAPHS)
             | has(caps.is_processor, abi::CAP_IMPORT_HOST)

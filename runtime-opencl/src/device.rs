@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{Allocate, Device, GraphNode, HostBytesMut, NativeHandle, Source, space_at};
+use runtime_core::backend::{
+    Allocate, Device, DeviceBytes, GraphNode, HostBytesMut, NativeHandle, Source, space_at,
+};
 use runtime_core::code::{CompiledCode, Fit};
 use runtime_core::{Error, QueueOptions, Result};
 
@@ -58,6 +60,14 @@ impl Device for OpenClDevice {
             return Err(Error::invalid("host memory can only be imported into a host-visible space"));
         }
         OpenClBuffer::import(&self.shared, &memory)
+    }
+
+    fn import_device_memory(&self, space: u32, memory: DeviceBytes) -> Result<OpenClBuffer> {
+        self.shared.context.check_alive()?;
+        if self.space(space)? != Space::Device {
+            return Err(Error::unsupported("a `cl_mem` can only be imported into space \"device\""));
+        }
+        OpenClBuffer::import_object(&self.shared, &memory)
     }
 
     fn load(&self, source: &Source<'_>) -> Result<OpenClModule> {

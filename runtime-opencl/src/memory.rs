@@ -5,8 +5,8 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cl3::ext::{CL_MEM_ALLOC_HOST_PTR, CL_MEM_USE_HOST_PTR};
-use runtime_core::backend::{Buffer, HostBytesMut, NativeHandle, check_range};
+use cl3::ext::{CL_MEM_ALLOC_HOST_PTR, CL_MEM_CONTEXT, CL_MEM_SIZE, CL_MEM_USE_HOST_PTR};
+use runtime_core::backend::{Buffer, DeviceBytes, HostBytesMut, NativeHandle, check_range};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::allocation::{allocate_svm, allocate_usm, create_buffer, map, out_of_memory, unmap};
@@ -14,8 +14,9 @@ use crate::context::SharedContext;
 use crate::deferred_release::DeferredObject;
 use crate::device_caps::MIN_ALIGNMENT;
 use crate::device_state::DeviceState;
-use crate::driver::Raw;
 use crate::driver::handle::{Memory, Owned};
+use crate::driver::info::decode_u64;
+use crate::driver::{Raw, query};
 use crate::enqueuer::Location;
 use crate::space::Space;
 use crate::sub_buffers::SubBuffers;
@@ -119,6 +120,30 @@ impl OpenClBuffer {
             buffer.object =
                 Some(create_buffer(context, CL_MEM_USE_HOST_PTR, memory.len(), memory.as_ptr().cast())?);
         }
+        Ok(buffer)
+    }
+
+    /// Wraps a `cl_mem` of the same context.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for one of another context, and for one that is too small.
+    pub(crate) fn import_object(shared: &Arc<DeviceState>, memory: &DeviceBytes) -> Result<Self> {
+        let (context, raw) = (&shared.context, memory.as_ptr());
+        // SAFETY: the caller vouches for the object, and `value` has room for `size` bytes.
+        let info = |key| unsafe { query!(context.driver, clGetMemObjectInfo(raw, key)) };
+        let number = |key| info(key).and_then(|bytes| decode_u64(&bytes));
+        if number(CL_MEM_CONTEXT) != Some(context.handle.raw().addr() as u64) {
+            let message = "the `cl_mem` is not of the device's context; create it in the `cl_context` of `Device::native`";
+            return Err(Error::invalid(message));
+        }
+        let size = number(CL_MEM_SIZE).unwrap_or(0);
+        if size < memory.len() as u64 {
+            let message = format!("the `cl_mem` has {size} bytes; the tensor ends after {}", memory.len());
+            return Err(Error::invalid(message));
+        }
+        let mut buffer = Self::unallocated(shared, memory.len(), false);
+        // SAFETY: the driver knows the object.
+        buffer.object = Some(unsafe { Owned::<Memory>::retain(context.driver, raw) }?);
         Ok(buffer)
     }
 

@@ -10,8 +10,12 @@ use crate::module::FORMATS;
 /// DLPack's `DLDeviceType` of Vulkan memory.
 pub(crate) const DLPACK_VULKAN: i32 = 7;
 /// The capabilities of every device.
-pub(crate) const BASE_CAPABILITIES: u64 =
-    abi::CAP_WAIT_FOR | abi::CAP_NOOP_KERNEL | abi::CAP_GROUPS | abi::CAP_GRAPHS | abi::CAP_COPY_2D;
+pub(crate) const BASE_CAPABILITIES: u64 = abi::CAP_WAIT_FOR
+    | abi::CAP_NOOP_KERNEL
+    | abi::CAP_GROUPS
+    | abi::CAP_GRAPHS
+    | abi::CAP_COPY_2D
+    | abi::CAP_IMPORT_DEVICE_MEMORY;
 
 /// The description of a device.
 pub(crate) fn device(index: u32, caps: &DeviceCaps) -> DeviceInfo {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use runtime_core::backend::{
-    Allocate, Device, GraphNode, HostBytesMut, NativeHandle, OptionSpec, Source, StagingOptions,
+    Allocate, Device, DeviceBytes, GraphNode, HostBytesMut, NativeHandle, OptionSpec, Source, StagingOptions,
 };
 use runtime_core::code::{CompiledCode, Fit};
 use runtime_core::device::{MemoryUsage, Telemetry};
@@ -94,6 +94,11 @@ impl Device for VulkanDevice {
     fn import_host(&self, space: u32, host: HostBytesMut) -> Result<VulkanBuffer> {
         self.shared.logical.check_alive()?;
         VulkanBuffer::import(&self.shared, memory::space(space, &self.shared.logical.caps)?, &host)
+    }
+
+    fn import_device_memory(&self, space: u32, memory: DeviceBytes) -> Result<VulkanBuffer> {
+        self.shared.logical.check_alive()?;
+        VulkanBuffer::import_buffer(&self.shared, memory::space(space, &self.shared.logical.caps)?, &memory)
     }
 
     fn load(&self, source: &Source<'_>) -> Result<VulkanModule> {

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use runtime_core::backend::{Buffer, HostBytesMut, NativeHandle, check_range, space_at};
+use runtime_core::backend::{Buffer, DeviceBytes, HostBytesMut, NativeHandle, check_range, space_at};
 use runtime_core::{Error, Result};
 
 use crate::device_state::DeviceState;
@@ -67,6 +67,23 @@ impl VulkanBuffer {
             None => Memory::allocate(&shared.logical, MemoryLocation::Pinned, 0, ALIGNMENT_BYTES)?,
         };
         Ok(Self { shared: Arc::clone(shared), memory: Arc::new(memory), bytes, space })
+    }
+
+    /// Wraps a `VkBuffer` of the program.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a space other than `device`.
+    pub(crate) fn import_buffer(
+        shared: &Arc<DeviceState>,
+        space: MemoryLocation,
+        memory: &DeviceBytes,
+    ) -> Result<Self> {
+        if space != MemoryLocation::Device {
+            return Err(Error::invalid("a `VkBuffer` can be imported only into space \"device\""));
+        }
+        let (bytes, buffer) = (memory.len() as u64, memory.as_ptr().expose_provenance() as u64);
+        let memory = Arc::new(Memory::borrow(&shared.logical, buffer));
+        Ok(Self { shared: Arc::clone(shared), memory, bytes, space })
     }
 
     /// Whether the host may read the memory: through a host view, or because this backend reads it directly.

@@ -27,7 +27,7 @@ impl ForeignWork<'_> {
     fn run(&mut self, handles: Result<NativeHandles>) {
         let work = || handles.and_then(|handles| holding_locks(|| (self.work)(&handles)));
         let panicked =
-            |message| Error::new(ErrorKind::Failed, format!("the native work panicked: {message}"));
+            |message| Error::new(ErrorKind::Failed, format!("the native work did not return: {message}"));
         self.outcome = Some(contain(work).map_err(panicked).and_then(|outcome| outcome));
     }
 }

@@ -13,7 +13,7 @@ thread_local! {
     static IN_FOREIGN_WORK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs code of the program while this thread holds locks: where it would wait for one, it panics instead of waiting for ever.
+/// Runs code of the program while this thread holds locks: where it would wait for one, it unwinds instead of waiting for ever.
 pub(crate) fn holding_locks<T>(run: impl FnOnce() -> T) -> T {
     struct Reset;
     impl Drop for Reset {
@@ -36,10 +36,12 @@ pub(crate) struct RawWordLock(parking_lot::RawMutex);
 impl RawWordLock {
     #[cold]
     fn lock_contended(&self) {
-        assert!(
-            !IN_FOREIGN_WORK.get(),
-            "the work of `Queue::native` used a queue or tensor that its own submission locks; prepare everything before it"
-        );
+        if IN_FOREIGN_WORK.get() {
+            // Caught by `Queue::native`, which returns it as an error; no panic that anybody should see.
+            std::panic::resume_unwind(Box::new(
+                "it uses a queue or tensor that its own submission locks; prepare everything before it",
+            ));
+        }
         self.0.lock();
     }
 }

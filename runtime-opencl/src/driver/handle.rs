@@ -70,29 +70,36 @@ impl<K: ObjectKind> Owned<K> {
     }
 }
 
-impl Owned<CommandQueue> {
-    /// Retains a queue of the program.
-    ///
-    /// # Errors
-    /// The driver's error.
-    ///
-    /// # Safety
-    /// `raw` is a command queue that is alive.
-    pub(crate) unsafe fn retain(driver: &'static Driver, raw: Raw) -> Result<Self> {
-        // SAFETY: guaranteed by the caller.
-        unsafe { call!(driver.check, clRetainCommandQueue(raw)) }?;
-        // SAFETY: the reference that was just retained.
-        Ok(unsafe { Self::new(driver, raw) })
-    }
+macro_rules! retained_kinds {
+    ($($kind:ident $retain:ident),* $(,)?) => {$(
+        impl Owned<$kind> {
+            /// Adds a reference to an object.
+            ///
+            /// # Errors
+            /// The driver's error.
+            ///
+            /// # Safety
+            /// `raw` is alive and of this kind.
+            pub(crate) unsafe fn retain(driver: &'static Driver, raw: Raw) -> Result<Self> {
+                // SAFETY: guaranteed by the caller.
+                unsafe { call!(driver.check, $retain(raw)) }?;
+                // SAFETY: the reference that was just added.
+                Ok(unsafe { Self::new(driver, raw) })
+            }
+        }
+    )*};
+}
+retained_kinds! {
+    CommandQueue clRetainCommandQueue,
+    Event clRetainEvent,
+    Memory clRetainMemObject,
 }
 
 impl Owned<Event> {
-    /// Retains the event.
+    /// Another reference to the event.
     pub(crate) fn share(&self) -> Result<Self> {
         // SAFETY: the event is alive, since this is a reference to it.
-        unsafe { call!(self.driver.check, clRetainEvent(self.raw)) }?;
-        // SAFETY: the reference that was just retained.
-        Ok(unsafe { Self::new(self.driver, self.raw) })
+        unsafe { Self::retain(self.driver, self.raw) }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use ash::vk;
+use ash::vk::{self, Handle};
 use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme};
 use gpu_allocator::{AllocationError, MemoryLocation as AllocatorLocation};
 use runtime_core::backend::{HostRange, Piece};
@@ -37,6 +37,8 @@ pub(crate) struct Memory {
 
 enum Backing {
     Unbound,
+    /// The buffer is the program's.
+    Borrowed,
     Suballocated(Allocation),
     Imported(vk::DeviceMemory),
 }
@@ -212,6 +214,18 @@ impl Memory {
         Ok(memory)
     }
 
+    /// Wraps a buffer of the program, which outlives this.
+    pub(crate) fn borrow(logical: &Arc<LogicalDevice>, buffer: u64) -> Self {
+        Self {
+            logical: Arc::clone(logical),
+            buffer: vk::Buffer::from_raw(buffer),
+            backing: Backing::Borrowed,
+            base_offset: 0,
+            mapped: None,
+            host_cached: false,
+        }
+    }
+
     /// Host address of the tensor's first byte; `None` if it is not mapped.
     pub(crate) fn host_ptr(&self) -> Option<NonNull<u8>> {
         let base_offset = usize::try_from(self.base_offset).ok()?;
@@ -249,10 +263,12 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: ours, and no longer in use.
-        unsafe { self.logical.handle.destroy_buffer(self.buffer, None) };
+        if !matches!(self.backing, Backing::Borrowed) {
+            // SAFETY: ours, and no longer in use.
+            unsafe { self.logical.handle.destroy_buffer(self.buffer, None) };
+        }
         match std::mem::replace(&mut self.backing, Backing::Unbound) {
-            Backing::Unbound => {}
+            Backing::Unbound | Backing::Borrowed => {}
             Backing::Suballocated(allocation) => {
                 if let Some(allocator) = self.logical.allocator.lock().as_mut() {
                     // Fails only for an allocation of another allocator.

@@ -105,16 +105,16 @@ impl Foreign {
         let code = match self {
             Self::Cuda(library) => {
                 // SAFETY: the driver's function of this name.
-                let open =
-                    unsafe { library.get::<OpenStream>(b"cuStreamCreateWithPriority") }.map_err(missing)?;
+                let open = unsafe { library.get::<OpenStream>(b"cuStreamCreateWithPriority") }
+                    .map_err(|error| missing(&error))?;
                 let _current = CurrentContext::push(library, device)?;
                 // SAFETY: the output pointer is writable; 1 is `CU_STREAM_NON_BLOCKING`.
                 unsafe { open(&raw mut handle, 1, 0) }
             }
             Self::OpenCl(library) => {
                 // SAFETY: OpenCL's function of this name.
-                let open =
-                    unsafe { library.get::<OpenCommandQueue>(b"clCreateCommandQueue") }.map_err(missing)?;
+                let open = unsafe { library.get::<OpenCommandQueue>(b"clCreateCommandQueue") }
+                    .map_err(|error| missing(&error))?;
                 let (context, device) = (device.pointer("cl_context")?, device.pointer("cl_device_id")?);
                 let mut code = 0;
                 // SAFETY: context and device are alive, and the output pointer is writable; 1 is out of order.
@@ -145,7 +145,8 @@ impl Foreign {
             }
             Self::Cuda(library) => {
                 // SAFETY: the driver's function of this name.
-                let copy = unsafe { library.get::<CopyCuda>(b"cuMemcpyAsync") }.map_err(missing)?;
+                let copy =
+                    unsafe { library.get::<CopyCuda>(b"cuMemcpyAsync") }.map_err(|error| missing(&error))?;
                 // SAFETY: both tensors live until the copy has ended, and the stream is lent.
                 check(unsafe { copy(address(to), address(from), bytes, queue.pointer("CUstream")?) })
             }
@@ -165,13 +166,14 @@ fn copy_opencl(
     let (no_events, no_event) = (std::ptr::null(), std::ptr::null_mut());
     if let (Ok(source), Ok(destination)) = (from.handles.pointer("cl_mem"), to.handles.pointer("cl_mem")) {
         // SAFETY: OpenCL's function of this name.
-        let copy = unsafe { library.get::<CopyOpenCl>(b"clEnqueueCopyBuffer") }.map_err(missing)?;
+        let copy =
+            unsafe { library.get::<CopyOpenCl>(b"clEnqueueCopyBuffer") }.map_err(|error| missing(&error))?;
         let (at, of) = (size(to.byte_offset), size(from.byte_offset));
         // SAFETY: both tensors live until the copy has ended, and the queue is lent.
         return check(unsafe { copy(queue, source, destination, of, at, bytes, 0, no_events, no_event) });
     }
     // SAFETY: OpenCL's function of this name.
-    let copy = unsafe { library.get::<CopySvm>(b"clEnqueueSVMMemcpy") }.map_err(missing)?;
+    let copy = unsafe { library.get::<CopySvm>(b"clEnqueueSVMMemcpy") }.map_err(|error| missing(&error))?;
     let (to, from) = (pointer(to.address.unwrap_or(0)), pointer(from.address.unwrap_or(0)));
     // SAFETY: as above.
     check(unsafe { copy(queue, 0, to.cast(), from.cast(), bytes, 0, no_events, no_event) })
@@ -240,7 +242,8 @@ struct CurrentContext<'a>(&'a Library);
 impl<'a> CurrentContext<'a> {
     fn push(library: &'a Library, device: &NativeHandles) -> Result<Self> {
         // SAFETY: the driver's function of this name.
-        let push = unsafe { library.get::<Close>(b"cuCtxPushCurrent_v2") }.map_err(missing)?;
+        let push =
+            unsafe { library.get::<Close>(b"cuCtxPushCurrent_v2") }.map_err(|error| missing(&error))?;
         // SAFETY: the context is alive.
         check(unsafe { push(device.pointer("CUcontext")?) }).map(|()| Self(library))
     }
@@ -280,7 +283,7 @@ fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(0)
 }
 
-fn missing(error: libloading::Error) -> Error {
+fn missing(error: &libloading::Error) -> Error {
     Error::new(ErrorKind::Unsupported, error.to_string())
 }
 

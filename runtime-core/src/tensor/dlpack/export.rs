@@ -18,6 +18,10 @@ use crate::{Access, Error, ErrorKind, Result, Tensor};
 pub struct DlpackTensor {
     tensor: Tensor,
     device: DLDevice,
+    /// The address of the first element, or the driver's object that holds it.
+    data: u64,
+    /// Offset of the first element from `data`; 0 with an address, because some libraries ignore it.
+    byte_offset: u64,
 }
 
 impl Tensor {
@@ -35,24 +39,37 @@ impl Tensor {
     fn export(&self) -> Result<DlpackTensor> {
         let buffer = self.buffer("to_dlpack")?;
         let device = dl_device(&buffer.device.info, buffer.space());
-        let exported = DlpackTensor { tensor: self.clone(), device };
-        let address = if is_host(device.device_type) {
-            buffer.host_pointer.addr() as u64
-        } else {
-            buffer.kernel_address
-        };
-        if buffer.bytes != 0 && (is_handle(device.device_type) || address == 0) {
-            let error = Error::unsupported(
-                "memory without an address cannot be exported; copy the tensor to the host first",
-            );
-            return Err(error.on_device(&buffer.device.name));
-        }
+        let (data, byte_offset) = if self.is_empty() { (0, 0) } else { self.data(device)? };
+        let exported = DlpackTensor { tensor: self.clone(), device, data, byte_offset };
         // The consumer may write, unless the content is final.
         let access = if buffer.is_frozen() { Access::Read } else { Access::ReadWrite };
         with_host_access(&buffer.device, &buffer.hazards, (access, HOST), |hazards| {
             hazards.check_unmapped(access)
         })?;
         Ok(exported)
+    }
+}
+
+impl Tensor {
+    /// The address of the first element, or the object of the driver that holds it with the offset in it.
+    fn data(&self, device: DLDevice) -> Result<(u64, u64)> {
+        let buffer = self.buffer("to_dlpack")?;
+        let first = self.byte_offset() as u64;
+        let found = if is_handle(device.device_type) {
+            let native = self.native()?;
+            native.handles.iter().next().map(|handle| (handle.value, native.byte_offset))
+        } else {
+            let host = is_host(device.device_type);
+            let start =
+                if host { buffer.host_pointer.expose_provenance() as u64 } else { buffer.kernel_address };
+            (start != 0).then(|| (start + first, 0))
+        };
+        found.ok_or_else(|| {
+            let error = Error::unsupported(
+                "memory without an address or an object of the driver cannot be exported; copy the tensor to the host first",
+            );
+            error.on_device(&buffer.device.name)
+        })
     }
 }
 
@@ -92,23 +109,6 @@ impl DlpackTensor {
             deleter: Some(delete),
         }))
     }
-
-    /// The address of the first element.
-    fn data(&self) -> *mut c_void {
-        // `export` has checked that there is a buffer.
-        let Ok(buffer) = self.tensor.buffer("to_dlpack") else { return std::ptr::null_mut() };
-        if self.tensor.is_empty() {
-            return std::ptr::null_mut();
-        }
-        let start = if is_host(self.device.device_type) {
-            buffer.host_pointer
-        } else {
-            let address = usize::try_from(buffer.kernel_address).unwrap_or(0);
-            std::ptr::with_exposed_provenance_mut(address)
-        };
-        // Not in `byte_offset`, which some libraries ignore.
-        start.wrapping_add(self.tensor.byte_offset()).cast()
-    }
 }
 
 /// An exported structure with everything it points to. `repr(C)`, so that both have the same address.
@@ -122,7 +122,8 @@ struct Exported<M> {
 
 impl<M> Exported<M> {
     fn leak(exported: DlpackTensor, managed: impl FnOnce(DLTensor) -> M) -> *mut M {
-        let (data, device, tensor) = (exported.data(), exported.device, exported.tensor);
+        let DlpackTensor { tensor, device, data, byte_offset } = exported;
+        let data = std::ptr::with_exposed_provenance_mut::<c_void>(usize::try_from(data).unwrap_or(0));
         let mut shape: Vec<_> =
             tensor.shape().iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
         let mut strides = tensor.strides().to_vec();
@@ -135,7 +136,7 @@ impl<M> Exported<M> {
             // Moving the vectors does not move their elements.
             shape: shape.as_mut_ptr(),
             strides: strides.as_mut_ptr(),
-            byte_offset: 0,
+            byte_offset,
         });
         Box::into_raw(Box::new(Self { managed, _shape: shape, _strides: strides, _tensor: tensor })).cast()
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use runtime_core::dlpack::{DLManagedTensorVersioned, FLAG_READ_ONLY};
+use runtime_core::dlpack::{DLManagedTensorVersioned, DLTensor, FLAG_READ_ONLY};
 use runtime_core::{Arg, DType, ErrorKind, Placement, Tensor};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
@@ -114,7 +114,8 @@ fn an_export_says_what_it_is(context: &Context) -> Verdict {
     let whole = fixture.device().tensor([3, 4], &Random::new(41).floats(12))?;
     let views = [whole.clone(), whole.permute(&[1, 0])?, whole.slice(1, 1..3)?, whole.view(&[4], &[-3], 11)?];
     let base = exported(&whole)?;
-    let start = base.structure().dl_tensor.data.addr();
+    let first = |tensor: &DLTensor| tensor.data.addr() + usize::try_from(tensor.byte_offset).unwrap_or(0);
+    let start = first(&base.structure().dl_tensor);
     for view in views {
         let offered = exported(&view)?;
         let tensor = offered.structure().dl_tensor;
@@ -128,8 +129,7 @@ fn an_export_says_what_it_is(context: &Context) -> Verdict {
         expect_equal("strides", strides, view.strides())?;
         let (code, bits, lanes) = DType::F32.dlpack();
         assert_eq!((tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes), (code, bits, lanes));
-        let at = tensor.data.addr() + usize::try_from(tensor.byte_offset).unwrap_or(0);
-        assert_eq!(at - start, view.byte_offset(), "the first element");
+        assert_eq!(first(&tensor) - start, view.byte_offset(), "the first element");
     }
     Ok(())
 }
