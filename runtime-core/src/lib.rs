@@ -196,7 +196,8 @@
 //! reasons these are `unsafe` too:
 //!
 //! - [`Host::import`] and [`import_dlpack`](CommonRuntime#method.import_dlpack), which trust a pointer;
-//! - [`Queue::launch_untracked`];
+//! - [`Queue::launch_untracked`]; [`Queue::native`], which runs work of other libraries on a queue, and
+//!   [`queue_from_native`](CommonRuntime#method.queue_from_native), which wraps a queue of theirs;
 //! - whatever brings in code that core then loads or calls: [`RuntimeBuilder::library`],
 //!   [`RuntimeBuilder::directory`], and implementing [`Backend`](backend::Backend) or
 //!   [`Lowering`](lowering::Lowering).

@@ -40,7 +40,7 @@ impl<'d> dyn CommonRuntime + 'd {
     /// It is borrowed, and never destroyed.
     ///
     /// # Safety
-    /// `handle` is a queue of this device, which stays open until the work of the [`Queue`] has ended and it has been dropped. No
+    /// `handle` is a queue of this device, which stays open until the [`Queue`] has been waited for ([`Queue::wait_idle`]) and dropped. No
     /// other thread submits to it during a call of the runtime, if the driver does not allow that.
     ///
     /// # Errors

@@ -42,7 +42,7 @@ unsafe extern "C" fn run(context: *mut c_void, handles: *const abi::NativeHandle
 
 impl Queue {
     /// Wraps a queue that the program has opened with the driver, e.g. a stream of PyTorch; see
-    /// [`CommonRuntime::queue_from_native`](crate::CommonRuntime::queue_from_native).
+    /// [`CommonRuntime`](crate::CommonRuntime#method.queue_from_native).
     pub(crate) fn from_native(device: &Arc<OpenDevice>, handle: u64) -> Result<Self> {
         let timeline = device.open_timeline_by("queue_from_native", |calls, device, queue| {
             // SAFETY: the device is open, and the output pointer is writable; the caller vouches for the handle.

@@ -33,5 +33,9 @@ pub fn host_and_adder() -> runtime_core::Result<(runtime_core::Device, runtime_c
 }
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/interchange.md")]
+struct Interchange;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/dispatch.md")]
 struct Dispatch;
