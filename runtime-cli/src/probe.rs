@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use runtime_core::ErrorKind;
-use runtime_core::backend::run_program;
+use runtime_core::backend::{counted, run_program};
 use serde_json::Value;
 
 /// How long a backend may take; slow drivers need seconds to start.
@@ -157,8 +157,7 @@ impl fmt::Display for ProbeResult {
             Err(reason) => return write!(formatter, ": {reason}"),
         };
         let unusable = devices.iter().filter(|device| device.unavailable_reason.is_some()).count();
-        let plural = if devices.len() == 1 { "" } else { "s" };
-        write!(formatter, ": {} device{plural}", devices.len())?;
+        write!(formatter, ": {}", counted(devices.len(), "device"))?;
         match unusable {
             0 => Ok(()),
             _ => write!(formatter, ", {unusable} unusable (`runtime devices` says why)"),

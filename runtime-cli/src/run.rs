@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use runtime_core::backend::did_you_mean;
+use runtime_core::backend::{counted, did_you_mean};
 use runtime_core::evaluate::{Evaluation, Validation};
 use runtime_core::{CommonRuntime, DeviceInfo, DeviceKind, Error, ErrorKind, HostArray, Result, Runtime};
 use runtime_harness::crash_context::CrashContext;
@@ -187,8 +187,9 @@ fn describe(spec: &Spec, validation: &Validation) -> String {
     match validation {
         Validation::Passed(agreement) => {
             format!(
-                "{status} ({} elements, largest error {:.1e})",
-                agreement.elements, agreement.max_absolute_error
+                "{status} ({}, largest error {:.1e})",
+                counted(agreement.elements, "element"),
+                agreement.max_absolute_error
             )
         }
         Validation::Failed(mismatch) => {

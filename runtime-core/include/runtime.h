@@ -243,6 +243,10 @@
 // `Param::access`: the code uses the strides of the tensor, so non-contiguous views are accepted.
 #define RT_ACCESS_STRIDED 4
 
+// `Param::access`: the code does not say whether it reads or writes the tensor. Set with `ACCESS_WRITE`, which older
+// cores take it for.
+#define RT_ACCESS_UNKNOWN 8
+
 // `Launch::flags`: all groups are resident at once and may synchronise with each other.
 #define RT_LAUNCH_COOPERATIVE 1
 
@@ -672,9 +676,9 @@ typedef struct rt_DType {
 
 // One parameter of a kernel. Frozen.
 typedef struct rt_Param {
-    // `ARG_*`.
+    // `ARG_*`. `ARG_SCALAR` without an element type takes any value: a scalar or a structure.
     uint8_t kind;
-    // `ACCESS_*` bits of a tensor; older cores ignore `ACCESS_STRIDED`.
+    // `ACCESS_*` bits of a tensor; older cores ignore `ACCESS_STRIDED` and `ACCESS_UNKNOWN`.
     uint8_t access;
     // Zero.
     uint16_t reserved;

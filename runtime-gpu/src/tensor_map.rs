@@ -6,6 +6,7 @@ use cudarc::driver::sys::{
     CUtensorMap, CUtensorMapDataType, CUtensorMapFloatOOBfill, CUtensorMapInterleave, CUtensorMapL2promotion,
     CUtensorMapSwizzle,
 };
+use runtime_core::backend::counted;
 use runtime_core::{DType, Error, Result};
 
 use crate::context::CurrentContext;
@@ -202,7 +203,8 @@ fn check(layout: &TiledLayout<'_>) -> Result<()> {
     ];
     if let Some((name, given, wanted)) = lengths.into_iter().find(|(_, given, wanted)| given != wanted) {
         return Err(Error::invalid(format!(
-            "{name} has {given} entries for {rank} dimensions; pass {wanted}"
+            "{name} has length {given} for {}; pass {wanted}",
+            counted(rank, "dimension")
         )));
     }
     if !layout.address.is_multiple_of(16) {

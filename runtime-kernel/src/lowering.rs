@@ -350,7 +350,7 @@ fn params(interface: &Interface) -> Vec<LoweredParam> {
     let tensors = interface.tensors.iter().enumerate().map(|(index, tensor)| LoweredParam {
         param: Param {
             kind: ArgKind::Tensor,
-            access: tensor.access,
+            access: Some(tensor.access),
             strided: strided(index),
             dtype: tensor.dtype,
         },
@@ -360,7 +360,7 @@ fn params(interface: &Interface) -> Vec<LoweredParam> {
     let scalars = interface.scalar_arguments().iter().map(|scalar| LoweredParam {
         param: Param {
             kind: ArgKind::Scalar,
-            access: Access::Read,
+            access: Some(Access::Read),
             strided: false,
             dtype: Some(scalar.dtype),
         },

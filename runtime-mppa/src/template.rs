@@ -1,5 +1,6 @@
 //! Commands that run a program, with placeholders, split at spaces and run without a shell.
 
+use runtime_core::backend::counted;
 use runtime_core::{Error, Result};
 use runtime_opencl::fill_placeholders;
 
@@ -92,9 +93,9 @@ impl Template {
     pub(crate) fn fill(&self, values: Values<'_>) -> Result<Vec<String>> {
         if !values.args.is_empty() && !self.0.iter().any(|word| word == ARGS) {
             return Err(Error::invalid(format!(
-                "the command \"{}\" has no place for the program's {} arguments; put {ARGS} into option \"command\"",
+                "the command \"{}\" has no place for the program's {}; put {ARGS} into option \"command\"",
                 self.0.join(" "),
-                values.args.len()
+                counted(values.args.len(), "argument")
             )));
         }
         let timeout = values.timeout_s.to_string();

@@ -10,7 +10,7 @@ use cl3::ext::{
     CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, CL_KERNEL_PRIVATE_MEM_SIZE, CL_KERNEL_SPILL_MEM_SIZE_INTEL,
     CL_KERNEL_WORK_GROUP_SIZE,
 };
-use runtime_core::backend::{ArgRef, Kernel, unsupported_argument};
+use runtime_core::backend::{ArgRef, Kernel, counted, unsupported_argument};
 use runtime_core::code::KernelInfo;
 use runtime_core::{Error, ErrorKind, Result};
 
@@ -110,9 +110,9 @@ impl OpenClKernel {
     #[cold]
     pub(crate) fn wrong_arg_count(&self, given: usize) -> Error {
         Error::invalid(format!(
-            "kernel `{}` takes {} arguments, got {given}",
+            "kernel `{}` takes {}, got {given}",
             self.display_name(),
-            self.arg_count
+            counted(self.arg_count as usize, "argument")
         ))
     }
 

@@ -33,7 +33,7 @@
 //! | work-group memory | a pointer to local memory |
 //!
 //! Kernels with images, samplers or pipes are refused when they are looked up. Where the driver reports the parameters, a pointer
-//! without `const` is assumed to be written: pass that tensor with `write` or `read_write`.
+//! to `const` is only read; of a pointer without `const`, the argument says how it is used: `read`, `write` or `read_write`.
 //!
 //! Code is compiled without loading it, to an `opencl-binary` for an open device. Core keeps binaries, and loads them with the
 //! options that they need. PoCL's contain a work-group function for any group size; PoCL compiles another for the size of a

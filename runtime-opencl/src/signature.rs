@@ -114,17 +114,18 @@ impl Parameter {
         Self { name: name.to_owned(), type_name: type_name.to_owned(), address, access, constant, kind }
     }
 
-    /// The parameter in core's form; `None` if its kind is unknown. A pointer without `const` counts as written.
+    /// The parameter in core's form; `None` if no launch can pass it. A pointer without `const` states no access: C declares
+    /// inputs so, too.
     pub(crate) fn to_param(&self) -> Option<Param> {
         let (kind, dtype) = match self.kind {
             ParamKind::Tensor { dtype, .. } => (ArgKind::Tensor, dtype),
             ParamKind::Local => (ArgKind::Local, None),
             ParamKind::Scalar(dtype) => (ArgKind::Scalar, Some(dtype)),
-            ParamKind::Value | ParamKind::Unpassable => return None,
+            ParamKind::Value => (ArgKind::Scalar, None),
+            ParamKind::Unpassable => return None,
         };
-        let written = matches!(self.kind, ParamKind::Tensor { constant: false, .. });
-        let access = if written { Access::Write } else { Access::Read };
-        Some(Param { kind, access, strided: false, dtype })
+        let is_unstated = matches!(self.kind, ParamKind::Tensor { constant: false, .. });
+        Some(Param { kind, access: (!is_unstated).then_some(Access::Read), strided: false, dtype })
     }
 
     /// Refuses a parameter for which no launch can pass an argument.
@@ -219,10 +220,16 @@ mod tests {
     }
 
     #[test]
-    fn pointers_without_const_count_as_written() {
+    fn pointers_without_const_state_no_access() {
         let tensor = |constant| Parameter::new(CL_KERNEL_ARG_ADDRESS_GLOBAL, NONE, constant, "float*", "a");
-        assert_eq!(tensor(false).to_param().map(|param| param.access), Some(Access::Write));
-        assert_eq!(tensor(true).to_param().map(|param| param.access), Some(Access::Read));
+        assert_eq!(tensor(false).to_param().map(|param| param.access), Some(None));
+        assert_eq!(tensor(true).to_param().map(|param| param.access), Some(Some(Access::Read)));
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_a_parameter_without_element_type() {
+        let value = Parameter::new(CL_KERNEL_ARG_ADDRESS_PRIVATE, NONE, false, "index_t", "n").to_param();
+        assert_eq!(value.map(|param| (param.kind, param.dtype)), Some((ArgKind::Scalar, None)));
     }
 
     #[test]

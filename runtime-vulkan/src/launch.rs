@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runtime_core::backend::{ArgRef, Launch, TensorArg, unsupported_argument};
+use runtime_core::backend::{ArgRef, Launch, TensorArg, counted, unsupported_argument};
 use runtime_core::{Access, Error, Result};
 use smallvec::SmallVec;
 
@@ -260,9 +260,9 @@ fn too_large(kernel: &VulkanKernel, index: usize, bytes: u64) -> Error {
 #[cold]
 fn wrong_tensor_count(kernel: &VulkanKernel, given: usize) -> Error {
     Error::invalid(format!(
-        "kernel \"{}\" takes {} tensors, got {given}; pass one for each binding",
+        "kernel \"{}\" takes {}, got {given}; pass one for each binding",
         kernel.name,
-        kernel.interface.tensors.len()
+        counted(kernel.interface.tensors.len(), "tensor")
     ))
 }
 

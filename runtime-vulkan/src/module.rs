@@ -215,13 +215,13 @@ impl Kernel for VulkanKernel {
 pub(crate) fn interface_info(interface: &Interface) -> KernelInfo {
     let tensors = interface.tensors.iter().map(|tensor| Param {
         kind: ArgKind::Tensor,
-        access: tensor.access,
+        access: Some(tensor.access),
         strided: false,
         dtype: tensor.dtype,
     });
     let values = interface.push_constants.members.iter().map(|member| Param {
         kind: if member.dtype.is_some() { ArgKind::Scalar } else { ArgKind::Bytes },
-        access: Access::Read,
+        access: Some(Access::Read),
         strided: false,
         dtype: member.dtype,
     });

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use runtime_core::backend::counted;
 use runtime_core::evaluate::{Measurement, Validation};
 use runtime_harness::Row;
 use runtime_harness::number_format::{median, significant};
@@ -53,8 +54,9 @@ fn check_text(TensorCheck { tensor, validation, reason, .. }: &TensorCheck) -> S
     let reason = reason.as_deref().unwrap_or_default();
     match validation {
         Some(Validation::Passed(agreement)) => format!(
-            "{tensor} right ({} elements, largest error {:.1e})",
-            agreement.elements, agreement.max_absolute_error
+            "{tensor} right ({}, largest error {:.1e})",
+            counted(agreement.elements, "element"),
+            agreement.max_absolute_error
         ),
         Some(Validation::Failed(_)) => format!("{tensor} wrong: {reason}"),
         Some(Validation::Skipped { .. }) | None => format!("{tensor} unchecked: {reason}"),
@@ -66,10 +68,9 @@ fn times(kernels: usize, measurement: &Measurement) -> String {
     let rate = rate.map(|(rate, bytes)| {
         format!(", {} GB/s of the {} MB that they must move", significant(rate), significant(bytes / 1e6))
     });
-    let plural = if kernels == 1 { "" } else { "s" };
     let rate = rate.unwrap_or_default();
     let rate = if kernels == 1 { rate.replace("they", "it") } else { rate };
-    format!("{kernels} kernel{plural}, {} by {}{rate}", median(measurement), measurement.clock)
+    format!("{}, {} by {}{rate}", counted(kernels, "kernel"), median(measurement), measurement.clock)
 }
 
 /// How many times as fast the fused chain is; below 1 it is slower.

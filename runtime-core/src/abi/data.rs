@@ -376,6 +376,9 @@ pub const ACCESS_READ: u8 = 1;
 pub const ACCESS_WRITE: u8 = 2;
 /// `Param::access`: the code uses the strides of the tensor, so non-contiguous views are accepted.
 pub const ACCESS_STRIDED: u8 = 4;
+/// `Param::access`: the code does not say whether it reads or writes the tensor. Set with `ACCESS_WRITE`, which older
+/// cores take it for.
+pub const ACCESS_UNKNOWN: u8 = 8;
 
 /// A tensor argument.
 #[repr(C)]

@@ -55,9 +55,9 @@ pub const UNKNOWN: u32 = u32::MAX;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Param {
-    /// `ARG_*`.
+    /// `ARG_*`. `ARG_SCALAR` without an element type takes any value: a scalar or a structure.
     pub kind: u8,
-    /// `ACCESS_*` bits of a tensor; older cores ignore `ACCESS_STRIDED`.
+    /// `ACCESS_*` bits of a tensor; older cores ignore `ACCESS_STRIDED` and `ACCESS_UNKNOWN`.
     pub access: u8,
     /// Zero.
     pub reserved: u16,

@@ -74,6 +74,7 @@ pub use traits::*;
 pub use unread_timestamps::UnreadTimestamps;
 pub use views::{ArgRef, GraphNode, GraphWork, Launch, TensorArg, unsupported_argument};
 
+pub use crate::model::counted::counted;
 pub use crate::model::options::{OptionScope, OptionSpec, did_you_mean};
 pub use crate::panics::{contain, panic_message};
 pub use crate::platform::program::{

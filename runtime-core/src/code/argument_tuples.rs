@@ -5,6 +5,8 @@ use smallvec::SmallVec;
 
 use crate::code::record::Record;
 use crate::code::scalar::Scalar;
+use crate::model::access::ArgKind;
+use crate::model::kernel_info::Param;
 use crate::{Arg, Error, Kernel, Result, Tensor};
 
 /// A tensor argument that the kernel only reads; the same as [`Arg::read`].
@@ -127,12 +129,12 @@ impl<'a> IntoArg<'a> for &'a Tensor {
     #[inline]
     fn into_arg(self, kernel: Option<&Kernel>, index: usize) -> Result<Arg<'a>> {
         let Some(kernel) = kernel else { return Ok(Arg::read_write(self)) };
-        match &kernel.info().params {
-            // Without such a parameter, the check of the signature fails with the number of arguments.
-            Some(params) => {
-                Ok(params.get(index).map_or(Arg::read(self), |param| Arg::tensor(self, param.access)))
-            }
-            None => Err(unknown_access(kernel, index)),
+        let Some(params) = &kernel.info().params else { return Err(unknown_access(kernel, index)) };
+        match params.get(index) {
+            Some(Param { access: Some(access), .. }) => Ok(Arg::tensor(self, *access)),
+            Some(Param { kind: ArgKind::Tensor, access: None, .. }) => Err(unknown_access(kernel, index)),
+            // The check of the signature fails, with the kind or the number of arguments.
+            _ => Ok(Arg::read(self)),
         }
     }
 }

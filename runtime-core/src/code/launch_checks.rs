@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crate::code::arg::ArgValue;
+use crate::model::access::ArgKind;
+use crate::model::counted::counted;
 use crate::model::kernel_info::{KernelInfo, Param};
 use crate::timeline::open_device::OpenDevice;
 use crate::{Access, Arg, DType, Error, ErrorKind, Geometry, Kernel, LaunchConfig, Result, Tensor};
@@ -196,8 +198,8 @@ impl Kernel {
 pub(crate) fn check_params(name: &str, params: &[Param], args: &[Arg<'_>]) -> Result<()> {
     if params.len() != args.len() {
         return Err(Error::invalid(format!(
-            "\"{name}\" takes {} arguments, got {}",
-            params.len(),
+            "\"{name}\" takes {}, got {}",
+            counted(params.len(), "argument"),
             args.len()
         )));
     }
@@ -210,7 +212,7 @@ pub(crate) fn check_params(name: &str, params: &[Param], args: &[Arg<'_>]) -> Re
 #[cold]
 fn mismatch(name: &str, index: usize, param: &Param, arg: &Arg<'_>) -> Error {
     let message = match (param.dtype, arg.dtype()) {
-        _ if param.kind != arg.kind() => {
+        _ if !is_kind_of(param, arg) => {
             format!("is a {:?}, but the kernel takes a {:?}", arg.kind(), param.kind)
         }
         (Some(wanted), Some(given)) if wanted != given => {
@@ -236,16 +238,23 @@ fn mismatch(name: &str, index: usize, param: &Param, arg: &Arg<'_>) -> Error {
 /// Whether the kernel accepts an argument for a parameter.
 #[inline]
 fn accepts(param: &Param, arg: &Arg<'_>) -> bool {
-    let given = match arg.value {
-        ArgValue::Tensor(_, access, _) => access.bits(),
-        _ => param.access.bits(),
+    let is_access_given = match (&arg.value, param.access) {
+        (ArgValue::Tensor(_, given, _), Some(stated)) => stated.bits() & !given.bits() == 0,
+        _ => true,
     };
-    param.kind == arg.kind()
-        && param.access.bits() & !given == 0
+    is_kind_of(param, arg)
+        && is_access_given
         && (param.dtype.is_none()
             || arg.dtype().is_none()
             || param.dtype == arg.dtype()
             || is_in_parts(param, arg))
+}
+
+/// Whether an argument is of the kind of a parameter.
+#[inline]
+fn is_kind_of(param: &Param, arg: &Arg<'_>) -> bool {
+    let given = arg.kind();
+    param.kind == given || given == ArgKind::Bytes && param.kind == ArgKind::Scalar && param.dtype.is_none()
 }
 
 /// Whether a tensor of complex numbers is passed to a kernel that takes their parts.

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use crate::code::argument_tuples::{ArgList, IntoArg};
+use crate::model::counted::counted;
 use crate::{Arg, Error, Kernel, Result, Tensor};
 
 /// The shape and the strides of a tensor, as an element of a tuple of arguments: `2 * rank` scalars, for a kernel that
@@ -55,8 +56,8 @@ pub(crate) fn layout_scalars<'a>(tensor: &Tensor, rank: usize, out: &mut impl Ex
 #[cold]
 fn too_many_dimensions(shape: &[usize], rank: usize) -> Error {
     Error::invalid(format!(
-        "a tensor of shape {shape:?} has {} dimensions, but the Layout of the kernel holds {rank}",
-        shape.len()
+        "a tensor of shape {shape:?} has {}, but the Layout of the kernel holds {rank}",
+        counted(shape.len(), "dimension")
     ))
 }
 

@@ -16,6 +16,7 @@ use crate::code::owned_arg::OwnedArg;
 use crate::code::raw_launch::raw_arg;
 use crate::device::common_runtime::CommonRuntime;
 use crate::device::common_runtime::sealed::{Opened, Shared};
+use crate::model::counted::counted;
 use crate::model::device_info::Capabilities;
 use crate::model::kernel_info::{ImageSizes, KernelInfo, RunReport};
 use crate::model::lowering::LoweredKernel;
@@ -276,7 +277,7 @@ impl EmbeddedDevice {
         let flashed = self.lock("read")?;
         let tensors = tensors(&flashed.borrow());
         let described = tensors.get(tensor).ok_or_else(|| {
-            let message = format!("no tensor {tensor}: {} tensors have been flashed", tensors.len());
+            let message = format!("no tensor {tensor}: the program has {}", counted(tensors.len(), "tensor"));
             Error::invalid(message).in_operation("read").on_device(&self.device.name)
         })?;
         let mut array = HostArray::new(described.dtype(), described.shape())?;

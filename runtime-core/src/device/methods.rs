@@ -10,6 +10,7 @@ use crate::code::source::ModuleSource;
 use crate::device::common_runtime::CommonRuntime;
 use crate::device::host::Host;
 use crate::evaluate::{Benchmark, Evaluation, Measurement, TimedWork, Validation, time_work, validate};
+use crate::model::counted::counted;
 use crate::queue::device_copy;
 use crate::tensor::dlpack::{DLManagedTensor, DLManagedTensorVersioned};
 use crate::tensor::host_array::HostArray;
@@ -44,7 +45,8 @@ impl<'d> dyn CommonRuntime + 'd {
         let shape = shape.as_ref();
         let elements = checked_elements(shape)?;
         if elements != data.len() {
-            let message = format!("shape {shape:?} has {elements} elements, data has {}", data.len());
+            let message =
+                format!("shape {shape:?} has {}, data has {}", counted(elements, "element"), data.len());
             return Err(Error::invalid(message).in_operation("tensor"));
         }
         let tensor = self.empty::<T>(shape)?;
@@ -210,7 +212,8 @@ impl<'d> dyn CommonRuntime + 'd {
         name: &str,
         placement: &Placement,
     ) -> Result<Tensor> {
-        file.load_with(name, piece, |dtype, shape| self.allocate(dtype, shape, placement))
+        let load = file.load_with(name, piece, |dtype, shape| self.allocate(dtype, shape, placement));
+        load.map_err(|error| error.in_operation("load_tensor"))
     }
 
     /// Imports a tensor of another library, without a copy.
@@ -293,6 +296,6 @@ impl Host {
     /// [`load_tensor`](trait.CommonRuntime.html#method.load_tensor) for it); `Io`.
     pub unsafe fn map(&self, file: &Safetensors, name: &str) -> Result<Tensor> {
         // SAFETY: guaranteed by the caller.
-        unsafe { file.map(name, &self.0) }
+        unsafe { file.map(name, &self.0) }.map_err(|error| error.in_operation("map"))
     }
 }

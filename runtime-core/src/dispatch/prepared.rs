@@ -12,6 +12,7 @@ use crate::dispatch::range::Domain;
 use crate::dispatch::source_table::Typed;
 use crate::model::code_load::CodeLoad;
 use crate::model::geometry::ParallelRange;
+use crate::model::kernel_info::KernelInfo;
 use crate::model::signature::{SignatureKind, SignatureParam};
 use crate::timeline::open_device::OpenDevice;
 use crate::{Access, Arg, Kernel, LaunchConfig, Module, Queue, Result, abi};
@@ -56,7 +57,7 @@ impl Prepared {
         let groups = typed.source.options().text("convention") == Some("groups");
         let takes_range = !typed.portable && !groups && device.info.capabilities.has(abi::CAP_RANGE);
         Ok(Self {
-            accesses: accesses(&kernel, signature),
+            accesses: accesses(kernel.info(), signature.unwrap_or_default(), typed.portable),
             steps: steps(signature.unwrap_or_default()),
             portable: typed.portable,
             takes_range,
@@ -187,16 +188,23 @@ fn steps(signature: &[SignatureParam]) -> Vec<Step> {
 }
 
 /// The access of each argument: as portable code or the driver states it, else as the signature does.
-fn accesses(kernel: &Kernel, signature: Option<&[SignatureParam]>) -> SmallVec<[Option<Access>; 12]> {
-    if let Some(params) = &kernel.info().params {
-        // Tensors of portable code come first, so layouts do not shift them.
-        return params.iter().map(|param| Some(param.access)).collect();
+fn accesses(
+    info: &KernelInfo,
+    signature: &[SignatureParam],
+    portable: bool,
+) -> SmallVec<[Option<Access>; 12]> {
+    let params = info.params.as_deref().unwrap_or_default();
+    if signature.is_empty() {
+        return params.iter().map(|param| param.access).collect();
     }
-    let access = |kind: &SignatureKind| match kind {
-        SignatureKind::Tensor { access, .. } => Some(*access),
-        _ => None,
+    let args = signature.iter().enumerate().filter(|(_, param)| !param.is_layout()).enumerate();
+    let access = |(arg, (position, param)): (usize, (usize, &SignatureParam))| {
+        // Tensors of portable code come first; other code takes a layout where the signature has it.
+        let param_info = params.get(if portable { arg } else { position });
+        param_info.and_then(|param| param.access).or(match param.kind {
+            SignatureKind::Tensor { access, .. } => Some(access),
+            _ => None,
+        })
     };
-    let params = signature.unwrap_or_default().iter();
-    let params = params.filter(|param| !param.is_layout());
-    params.map(|param| access(&param.kind)).collect()
+    args.map(access).collect()
 }

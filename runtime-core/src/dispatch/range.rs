@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::model::counted::counted;
 use crate::model::device_info::Limits;
 use crate::model::kernel_info::KernelInfo;
 use crate::{Dim3, Error, Geometry, Result};
@@ -181,9 +182,9 @@ impl NdRange {
         global.check("the global range")?;
         local.check("the local range")?;
         if global.rank != local.rank {
-            let (global_rank, local_rank) = (global.rank, local.rank);
+            let (global_rank, local_rank) = (counted(global.rank.into(), "dimension"), local.rank);
             return Err(Error::invalid(format!(
-                "the global range {global} has {global_rank} dimensions, but the local range {local} has {local_rank}"
+                "the global range {global} has {global_rank}, but the local range {local} has {local_rank}"
             )));
         }
         if let Some(axis) = (0..3).find(|&axis| global.sizes[axis] % local.sizes[axis] != 0) {

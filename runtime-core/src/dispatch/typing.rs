@@ -1,6 +1,7 @@
 //! Arguments against a signature: their number, kinds and element types, and what its type parameters stand for.
 
 use crate::dispatch::arg_type::ArgType;
+use crate::model::counted::counted;
 use crate::model::signature::{ElementType, SignatureKind, SignatureParam};
 use crate::{DType, Error, Result};
 
@@ -14,8 +15,8 @@ pub(super) type Bindings = Vec<(String, DType)>;
 pub(super) fn bind(kernel: &str, signature: &[SignatureParam], types: &[ArgType]) -> Result<Bindings> {
     let params: Vec<_> = signature.iter().enumerate().filter(|(_, param)| !param.is_layout()).collect();
     if params.len() != types.len() {
-        let (takes, got) = (params.len(), types.len());
-        return Err(Error::invalid(format!("\"{kernel}\" takes {takes} arguments, got {got}")));
+        let (takes, got) = (counted(params.len(), "argument"), types.len());
+        return Err(Error::invalid(format!("\"{kernel}\" takes {takes}, got {got}")));
     }
     // Each type parameter, with the argument that gave it.
     let mut bound: Vec<(String, DType, usize)> = Vec::new();
@@ -130,6 +131,7 @@ mod tests {
     fn arguments_that_do_not_fit_are_named() {
         let tensor = |dtype| ArgType::tensor(dtype, 1);
         assert_eq!(message("read T, n: u32", &[]), "\"k\" takes 2 arguments, got 0");
+        assert_eq!(message("u32", &[]), "\"k\" takes 1 argument, got 0");
         let kind = message("read T, n: u32", &[tensor(DType::F32), tensor(DType::U32)]);
         assert_eq!(kind, "argument 1 (n) of \"k\" is a tensor, but the kernel takes a scalar");
         assert_eq!(

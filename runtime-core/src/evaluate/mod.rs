@@ -45,6 +45,7 @@ use timed_window::{BenchInputs, QueueTarget, Subject};
 pub(crate) use timed_work::time_work;
 use validator::Validator;
 
+use crate::model::counted::counted;
 use crate::timeline::open_device::OpenDevice;
 use crate::{DeviceInfo, Error, HostArray, Kernel, LaunchConfig, Queue, QueueOptions, Result};
 
@@ -167,8 +168,8 @@ impl<'a> Evaluation<'a> {
         self.reference.iter().try_for_each(|(index, array)| match self.args.get(*index) {
             Some(arg) => arg.check_reference(*index, array),
             None => Err(Error::invalid(format!(
-                "reference {index}: there are only {} arguments",
-                self.args.len()
+                "reference {index}: the launch has {}",
+                counted(self.args.len(), "argument")
             ))),
         })
     }

@@ -178,7 +178,7 @@ impl Fused {
     fn launch<'e>(&self, run: &Run<'e>) -> Result<FusedLaunch<'e>> {
         let params = self.kernel.info().params.as_deref().unwrap_or_default();
         let args = self.args.iter().enumerate().map(|(index, arg)| {
-            let access = params.get(index).map_or(Access::ReadWrite, |param| param.access);
+            let access = params.get(index).and_then(|param| param.access).unwrap_or(Access::ReadWrite);
             self.argument(run, *arg, access)
         });
         let args = args.collect::<Result<SmallVec<[Arg<'e>; 16]>>>()?;

@@ -47,10 +47,10 @@ impl KernelInfo {
 /// A kernel parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Param {
-    /// The kind of argument that it takes.
+    /// The kind of argument that it takes. A scalar without an element type takes any value: a scalar or a structure.
     pub kind: ArgKind,
-    /// How the kernel accesses a tensor.
-    pub access: Access,
+    /// How the kernel accesses a tensor, if the code states it: a pointer without `const` states nothing.
+    pub access: Option<Access>,
     /// Whether the code uses the strides of a tensor, so that non-contiguous views are accepted.
     #[serde(default)]
     pub strided: bool,

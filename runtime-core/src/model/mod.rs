@@ -5,6 +5,7 @@ pub(crate) mod byte_range;
 pub(crate) mod code_format;
 pub(crate) mod code_load;
 pub(crate) mod compiled;
+pub(crate) mod counted;
 pub(crate) mod counters;
 pub(crate) mod device_info;
 pub(crate) mod dtype;

@@ -62,7 +62,7 @@ fn param(raw: &abi::Param) -> Param {
     };
     Param {
         kind,
-        access: Access::from_bits(raw.access),
+        access: (raw.access & abi::ACCESS_UNKNOWN == 0).then(|| Access::from_bits(raw.access)),
         strided: raw.access & abi::ACCESS_STRIDED != 0,
         dtype: (raw.dtype.bits != 0).then_some(DType(raw.dtype)),
     }

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
+use crate::model::counted::counted;
 use crate::queue::copy::check_placed_on;
 use crate::queue::submit::{AccessSet, SubmitFlags};
 use crate::timeline::Timeline;
@@ -155,11 +156,9 @@ fn retain<T: Element>(device: Option<Arc<OpenDevice>>, timeline: &Arc<Timeline>,
 fn check<T: Element>(queue: &Queue, tensor: &Tensor, elements: usize) -> Result<()> {
     check_placed_on(&queue.device, tensor)?;
     if tensor.dtype() != T::DTYPE || tensor.len() != elements {
-        let (ty, count) = (T::DTYPE, tensor.len());
-        let message = format!(
-            "the tensor has {count} elements of {}, but the slice has {elements} of {ty}",
-            tensor.dtype()
-        );
+        let (ty, count) = (T::DTYPE, counted(tensor.len(), "element"));
+        let message =
+            format!("the tensor has {count} of {}, but the slice has {elements} of {ty}", tensor.dtype());
         return Err(Error::invalid(message));
     }
     if !tensor.is_contiguous() {

@@ -22,6 +22,18 @@ use crate::timeline::open_device::OpenDevice;
 use crate::timeline::queue_table::QueueTable;
 use crate::{DeviceInfo, Error, ErrorKind, ModuleSource, Options, Result, device};
 
+/// The backends of this project: target, crate, and the crate's name in code.
+const BACKEND_CRATES: [(&str, &str, &str); 6] = [
+    ("cuda", "runtime-gpu", "runtime_gpu"),
+    ("embedded", "runtime-embedded", "runtime_embedded"),
+    ("host", "runtime-host", "runtime_host"),
+    ("mppa", "runtime-mppa", "runtime_mppa"),
+    ("opencl", "runtime-opencl", "runtime_opencl"),
+    ("vulkan", "runtime-vulkan", "runtime_vulkan"),
+];
+/// Where backend libraries must be.
+const SEARCHED: &str = "`runtime doctor` lists where they are searched for";
+
 /// The registry of backends and their devices. Cheap to clone; a process may have several.
 ///
 /// Creating one loads the backend libraries but calls no driver.
@@ -216,13 +228,15 @@ impl Runtime {
             return Ok(instance);
         }
         let names: Vec<_> = instances.iter().map(|instance| instance.name()).collect();
-        let known = match names.is_empty() {
-            true => {
-                "no backend was loaded: link one in (`RuntimeBuilder::register`) or install the backend libraries; \
-                 `runtime doctor` lists where they are searched for"
-                    .to_owned()
-            }
-            false => did_you_mean(target, &names),
+        let known = match BACKEND_CRATES.iter().find(|(name, ..)| *name == target) {
+            Some((_, package, path)) => format!(
+                "its backend was not loaded: link in the crate `{package}` (`RuntimeBuilder::register({path}::backend())`) or \
+                 install its library; {SEARCHED}"
+            ),
+            None if names.is_empty() => format!(
+                "no backend was loaded: link one in (`RuntimeBuilder::register`) or install the backend libraries; {SEARCHED}"
+            ),
+            None => did_you_mean(target, &names),
         };
         let error = Error::new(ErrorKind::NotFound, format!("no target \"{target}\"; {known}"));
         let failed = |line: &&LoadReport| {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use crate::model::counted::counted;
 use crate::{DType, Error, Result};
 
 /// Extents or strides. Up to 4 are stored inline, without an allocation.
@@ -31,8 +32,8 @@ impl Layout {
     pub(crate) fn strided(shape: &[usize], strides: &[i64], offset: usize, capacity: usize) -> Result<Self> {
         if shape.len() != strides.len() {
             return Err(Error::invalid(format!(
-                "shape has {} dimensions, but strides has {}",
-                shape.len(),
+                "shape has {}, but strides has {}",
+                counted(shape.len(), "dimension"),
                 strides.len()
             )));
         }
@@ -78,8 +79,11 @@ impl Layout {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "view shape {:?} strides {:?} offset {} is out of bounds of the buffer of {capacity} elements",
-            self.shape, self.strides, self.offset
+            "view shape {:?} strides {:?} offset {} is out of bounds of the buffer of {}",
+            self.shape,
+            self.strides,
+            self.offset,
+            counted(capacity, "element")
         )))
     }
 
@@ -94,14 +98,15 @@ impl Layout {
     pub(crate) fn slice(&self, axis: usize, range: Range<usize>) -> Result<Self> {
         let extent = *self.shape.get(axis).ok_or_else(|| {
             Error::invalid(format!(
-                "axis {axis} is out of range for a tensor of {} dimensions",
-                self.shape.len()
+                "axis {axis} is out of range for a tensor of {}",
+                counted(self.shape.len(), "dimension")
             ))
         })?;
         let valid = usize::try_from(extent).unwrap_or(0);
         if range.start > range.end || range.end > valid {
             return Err(Error::invalid(format!(
-                "range {range:?} is out of bounds of axis {axis}, which has {valid} elements"
+                "range {range:?} is out of bounds of axis {axis}, which has {}",
+                counted(valid, "element")
             )));
         }
         let mut layout = self.clone();
@@ -134,8 +139,8 @@ impl Layout {
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..self.shape.len()) {
             return Err(Error::invalid(format!(
-                "axes {axes:?} are not a permutation of {} dimensions",
-                self.shape.len()
+                "axes {axes:?} are not a permutation of {}",
+                counted(self.shape.len(), "dimension")
             )));
         }
         let pick = |from: &[i64]| axes.iter().map(|&axis| from[axis]).collect();

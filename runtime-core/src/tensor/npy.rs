@@ -47,7 +47,7 @@ impl HostArray {
     /// records); `OutOfMemory`.
     pub fn load_npy(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        load(path).map_err(|error| error.in_operation(&path.display().to_string()))
+        load(path).map_err(|error| error.in_operation(&path.display().to_string()).in_operation("load_npy"))
     }
 
     /// Writes a `.npy` file of version 1, or of version 2 if the header is long.
@@ -59,7 +59,8 @@ impl HostArray {
     /// `Unsupported` for element types that `.npy` lacks (bf16, fp8); `Io`.
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        save(self, path).map_err(|error| error.in_operation(&path.display().to_string()))
+        save(self, path)
+            .map_err(|error| error.in_operation(&path.display().to_string()).in_operation("save_npy"))
     }
 }
 

@@ -77,7 +77,8 @@ impl Safetensors {
     /// `Io` for a file that cannot be read or is truncated; `InvalidArgument` for a malformed header.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        Self::read_header(path).map_err(|error| error.in_operation(&path.display().to_string()))
+        Self::read_header(path)
+            .map_err(|error| error.in_operation(&path.display().to_string()).in_operation("open"))
     }
 
     fn read_header(path: &Path) -> Result<Self> {
@@ -128,7 +129,7 @@ impl Safetensors {
     /// # Errors
     /// `NotFound`, with the existing names; `Unsupported` for elements smaller than a byte.
     pub fn info(&self, name: &str) -> Result<StoredTensor> {
-        let (info, dtype) = self.find(name)?;
+        let (info, dtype) = self.find(name).map_err(|error| error.in_operation("info"))?;
         let (from, to) = info.data_offsets;
         Ok(StoredTensor { dtype, shape: info.shape.clone(), bytes: to - from })
     }
@@ -138,10 +139,16 @@ impl Safetensors {
     /// # Errors
     /// `NotFound` for an unknown name; `Unsupported` for its type; `Io`.
     pub fn array(&self, name: &str) -> Result<HostArray> {
-        let (info, dtype) = self.find(name)?;
-        let mut array = HostArray::new(dtype, &info.shape)?;
-        read_at(&self.file, array.bytes_mut(), self.data_at + info.data_offsets.0 as u64)?;
-        Ok(array)
+        let read = || {
+            let (info, dtype) = self.find(name)?;
+            let read = || {
+                let mut array = HostArray::new(dtype, &info.shape)?;
+                self.read(array.bytes_mut(), self.data_at + info.data_offsets.0 as u64)?;
+                Ok(array)
+            };
+            read().map_err(|error| self.annotate(name, error))
+        };
+        read().map_err(|error: Error| error.in_operation("array"))
     }
 
     /// Maps a tensor of the file into the memory of the host `device`; see [`Host::map`](crate::Host::map).

@@ -41,15 +41,19 @@ unsafe impl Lowering for Renaming {
             .split_once(' ')
             .ok_or_else(|| Error::new(ErrorKind::CompileFailed, format!("line 1: {}", source.code)))?;
         let prefix = source.options.texts("constant").find_map(|text| text.strip_prefix("PREFIX="));
-        let tensor =
-            |access| Param { kind: ArgKind::Tensor, access, strided: false, dtype: Some(DType::F32) };
+        let tensor = |access| Param {
+            kind: ArgKind::Tensor,
+            access: Some(access),
+            strided: false,
+            dtype: Some(DType::F32),
+        };
         let params = vec![
             LoweredParam { param: tensor(Access::Read), min_bytes: 8, alignment_bytes: 8 },
             LoweredParam { param: tensor(Access::ReadWrite), min_bytes: 0, alignment_bytes: 4 },
             LoweredParam {
                 param: Param {
                     kind: ArgKind::Scalar,
-                    access: Access::Read,
+                    access: Some(Access::Read),
                     strided: false,
                     dtype: Some(DType::F32),
                 },

@@ -165,6 +165,7 @@ fn broken_files_are_errors_of_the_right_kind() {
         let error = Safetensors::open(&path).unwrap_err();
         let start: String = header.chars().take(120).collect();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{start}: {error}");
+        assert!(error.operation().starts_with("open: "), "{error}");
         assert!(error.to_string().contains("model.safetensors: "), "{error}");
     }
 }
@@ -195,6 +196,7 @@ fn a_file_that_shrinks_is_an_error() {
     for space in ["device", "pinned"] {
         let error = device.load_tensor(&file, "b", &Placement::space(space)).unwrap_err();
         assert!(error.kind() == ErrorKind::Io && error.message().contains("truncated"), "{error}");
+        assert!(error.operation().starts_with("load_tensor: "), "{error}");
         assert!(device.load_tensor(&file, "a", &Placement::space(space)).is_ok());
     }
 }

@@ -9,6 +9,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use runtime_core::backend::counted;
+
 use crate::peak::{Peak, Subject};
 use crate::plot;
 use crate::report::Report;
@@ -64,5 +66,5 @@ fn summary(report: &Report) -> String {
         .map(|(count, name)| format!("{count} {name}"))
         .collect();
     let incomplete = if report.complete { "" } else { "; rows are missing, because the run was interrupted" };
-    format!("{} rows: {}{incomplete}", report.rows.len(), parts.join(", "))
+    format!("{}: {}{incomplete}", counted(report.rows.len(), "row"), parts.join(", "))
 }

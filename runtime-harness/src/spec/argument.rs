@@ -1,6 +1,6 @@
 //! `[[arg]]`: tensors, scalars, structures, bytes and work-group memory.
 
-use runtime_core::backend::{did_you_mean, read_file};
+use runtime_core::backend::{counted, did_you_mean, read_file};
 use runtime_core::code::Record;
 use runtime_core::evaluate::{DataLocation, EachCall};
 use runtime_core::tensor::Interval;
@@ -196,7 +196,10 @@ fn strides(section: &Section<'_>, rank: usize, names: &Symbols) -> Result<Option
     let strides = sizes(&item, names)?;
     match strides.len() == rank {
         true => Ok(Some(strides)),
-        false => Err(item.error(&format!("the shape has {rank} dimensions, got {} strides", strides.len()))),
+        false => {
+            let (wanted, given) = (counted(rank, "dimension"), counted(strides.len(), "stride"));
+            Err(item.error(&format!("the shape has {wanted}, got {given}")))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use runtime_core::backend::did_you_mean;
+use runtime_core::backend::{counted, did_you_mean};
 
 /// The meaning of a name.
 #[derive(Clone, Debug, PartialEq)]
@@ -225,7 +225,7 @@ impl<'a> Parser<'a> {
         let extent = index.parse::<usize>().ok().and_then(|index| extents.get(index));
         extent.map(|&extent| extent as f64).ok_or_else(|| {
             self.position = start;
-            self.fail(&format!("{name} has {} dimensions, there is no [{index}]", extents.len()))
+            self.fail(&format!("{name} has {}, there is no [{index}]", counted(extents.len(), "dimension")))
         })
     }
 

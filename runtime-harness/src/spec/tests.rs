@@ -357,10 +357,7 @@ fn tensors_are_checked_with_their_line() {
             ),
             ("init = \"file:.\"", "spec.toml:8: init in [[arg]]: \".\" is not a regular file"),
             ("range = [1]", "spec.toml:8: range in [[arg]]: expected [lo, hi]"),
-            (
-                "strides = [1, 1]",
-                "spec.toml:8: strides in [[arg]]: the shape has 1 dimensions, got 2 strides",
-            ),
+            ("strides = [1, 1]", "spec.toml:8: strides in [[arg]]: the shape has 1 dimension, got 2 strides"),
             ("use = \"write\"\nstrides = [0]", "spec.toml:9: strides in [[arg]]: elements overlap"),
             ("use = \"in\"", "spec.toml:8: use in [[arg]]: unknown value \"in\""),
             (

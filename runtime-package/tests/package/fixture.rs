@@ -39,7 +39,7 @@ unsafe impl Lowering for Portable {
             .trim()
             .split_once(' ')
             .ok_or_else(|| Error::new(ErrorKind::CompileFailed, format!("line 1: {}", source.code)))?;
-        let param = |kind, access, dtype| Param { kind, access, strided: false, dtype };
+        let param = |kind, access, dtype| Param { kind, access: Some(access), strided: false, dtype };
         let prefix = source
             .options
             .texts("constant")

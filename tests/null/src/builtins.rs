@@ -112,15 +112,15 @@ impl Code {
 
 // The builtins find their elements by the strides: see `Tensor::at`.
 const fn tensor(access: Access, dtype: DType) -> Param {
-    Param { kind: ArgKind::Tensor, access, strided: true, dtype: Some(dtype) }
+    Param { kind: ArgKind::Tensor, access: Some(access), strided: true, dtype: Some(dtype) }
 }
 
 const fn bytes(access: Access) -> Param {
-    Param { kind: ArgKind::Tensor, access, strided: true, dtype: None }
+    Param { kind: ArgKind::Tensor, access: Some(access), strided: true, dtype: None }
 }
 
 const fn scalar(dtype: DType) -> Param {
-    Param { kind: ArgKind::Scalar, access: Access::Read, strided: false, dtype: Some(dtype) }
+    Param { kind: ArgKind::Scalar, access: Some(Access::Read), strided: false, dtype: Some(dtype) }
 }
 
 const fn compute(

@@ -8,7 +8,7 @@ use super::ffi::{
 use super::{Backend, BufferOf, KernelOf, ModuleOf, Shims};
 use crate::abi::{self, Handle, ModuleSource, ModuleTable, Status, Str};
 use crate::backend::{Device, Kernel, Launch, Module, Source};
-use crate::model::access::ArgKind;
+use crate::model::access::{Access, ArgKind};
 use crate::model::geometry::Occupancy;
 use crate::model::kernel_info::{KernelInfo, Param};
 use crate::plugin::convert;
@@ -195,5 +195,6 @@ fn raw_param(param: &Param) -> abi::Param {
     };
     let dtype = param.dtype.map_or(abi::DType { code: 0, bits: 0, lanes: 0 }, |dtype| dtype.0);
     let strided = if param.strided { abi::ACCESS_STRIDED } else { 0 };
-    abi::Param { kind, access: param.access.bits() | strided, reserved: 0, dtype }
+    let access = param.access.map_or(abi::ACCESS_WRITE | abi::ACCESS_UNKNOWN, Access::bits);
+    abi::Param { kind, access: access | strided, reserved: 0, dtype }
 }

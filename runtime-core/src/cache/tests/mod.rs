@@ -83,7 +83,8 @@ fn key(number: u32) -> Key {
 
 /// Code with every field set.
 fn code(number: u32) -> CachedCode {
-    let param = |kind, access, dtype| Param { kind, access, strided: dtype == Some(DType::F32), dtype };
+    let param =
+        |kind, access, dtype| Param { kind, access: Some(access), strided: dtype == Some(DType::F32), dtype };
     let tensor = param(ArgKind::Tensor, Access::ReadWrite, Some(DType::F32));
     let scalar = param(ArgKind::Scalar, Access::Read, None);
     CachedCode {

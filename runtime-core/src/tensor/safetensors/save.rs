@@ -37,7 +37,7 @@ impl Safetensors {
             let header = encode_header(&entries)?;
             write_atomic(path, |file| write(file, &header, &entries))
         };
-        save().map_err(|error: Error| error.in_operation(&path.display().to_string()))
+        save().map_err(|error: Error| error.in_operation(&path.display().to_string()).in_operation("save"))
     }
 }
 

@@ -75,11 +75,11 @@ fn does(launch: &FusionLaunch<'_>) -> Does {
 }
 
 fn tensor(access: Access) -> Param {
-    Param { kind: ArgKind::Tensor, access, strided: false, dtype: None }
+    Param { kind: ArgKind::Tensor, access: Some(access), strided: false, dtype: None }
 }
 
 fn scalar(dtype: DType) -> Param {
-    Param { kind: ArgKind::Scalar, access: Access::Read, strided: false, dtype: Some(dtype) }
+    Param { kind: ArgKind::Scalar, access: Some(Access::Read), strided: false, dtype: Some(dtype) }
 }
 
 /// The parameters of a builtin; `noop/N` takes N tensors.

@@ -76,8 +76,5 @@ impl Case {
 
 fn access(kernel: &Kernel) -> Vec<Access> {
     let params = kernel.info().params.as_ref().expect("parameters");
-    params
-        .iter()
-        .map(|param| if param.kind == ArgKind::Tensor { param.access } else { Access::Read })
-        .collect()
+    params.iter().map(|param| param.access.unwrap_or(Access::ReadWrite)).collect()
 }

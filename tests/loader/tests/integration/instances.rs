@@ -106,6 +106,21 @@ fn wrong_device_strings_list_the_right_ones() {
 }
 
 #[test]
+fn a_target_without_its_backend_names_the_crate() {
+    let fixture = Fixture::new();
+    let some = load(&fixture.backend("fixture", &[]));
+    for runtime in [some, Runtime::builder().discover(false).build()] {
+        let error = runtime.open("cuda:0").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        for part in
+            ["no target \"cuda\"", "`runtime-gpu`", "RuntimeBuilder::register(runtime_gpu::backend())"]
+        {
+            assert!(error.message().contains(part), "{error}");
+        }
+    }
+}
+
+#[test]
 fn a_target_whose_library_failed_gives_the_reason() {
     let fixture = Fixture::new();
     let runtime = load(&fixture.backend("fixture", &["TABLE_MAJOR=2"]));

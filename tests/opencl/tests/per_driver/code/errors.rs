@@ -14,6 +14,8 @@ pub(crate) const CASES: &[Case] = &[
     ("a_group_size_that_the_kernel_forbids", a_group_size_that_the_kernel_forbids),
     ("too_few_and_too_many_arguments", too_few_and_too_many_arguments),
     ("an_argument_of_the_wrong_size", an_argument_of_the_wrong_size),
+    ("pointers_without_const_may_be_read", pointers_without_const_may_be_read),
+    ("a_typedef_leaves_the_other_checks", a_typedef_leaves_the_other_checks),
     ("too_much_work_group_memory", too_much_work_group_memory),
     ("a_refused_launch_leaves_nothing_behind", a_refused_launch_leaves_nothing_behind),
 ];
@@ -135,6 +137,40 @@ fn an_argument_of_the_wrong_size(fixture: &Fixture) -> Result<()> {
     assert_refused(fixture.run("add_ints", &Geometry::single(), &scalar), invalid, &["0"]);
     let local = [Arg::local(64), Arg::write(&out), Arg::scalar(10u32)];
     assert_refused(fixture.run("add_ints", &Geometry::single(), &local), invalid, &["0"]);
+    Ok(())
+}
+
+fn pointers_without_const_may_be_read(fixture: &Fixture) -> Result<()> {
+    let code = "kernel void twice_(global int *x, global int *y, int n) { y[0] = x[0] * n; }";
+    let (module, x, y) =
+        (fixture.device.load(&opencl_c(code))?, fixture.tensor(&[3i32])?, fixture.zeros::<i32>(1)?);
+    let scalar = Arg::scalar(2i32);
+    fixture.run_from(&module, "twice_", &Geometry::single(), &[Arg::read(&x), Arg::write(&y), scalar])?;
+    assert_equal(&y, &[6i32])?;
+    let unsaid =
+        fixture.device.default_queue()?.launch(&module.kernel("twice_")?, Geometry::single(), (&x, &y, 2i32));
+    assert_refused(unsaid.map(drop), &[ErrorKind::InvalidArgument], &["argument 0", "read(&tensor)"]);
+    Ok(())
+}
+
+fn a_typedef_leaves_the_other_checks(fixture: &Fixture) -> Result<()> {
+    let code = "typedef int index_t; \
+                kernel void scale_(global const float *x, global float *y, index_t n) { y[0] = x[0] * n; }";
+    let (module, x, y) =
+        (fixture.device.load(&opencl_c(code))?, fixture.tensor(&[3f32])?, fixture.zeros::<f32>(1)?);
+    let run = |args: &[Arg<'_>]| fixture.run_from(&module, "scale_", &Geometry::single(), args);
+    run(&[Arg::read(&x), Arg::write(&y), Arg::scalar(2i32)])?;
+    assert_equal(&y, &[6f32])?;
+    run(&[Arg::read(&x), Arg::write(&y), Arg::bytes(&3i32.to_ne_bytes())])?;
+    assert_equal(&y, &[9f32])?;
+    let refused = |args: &[Arg<'_>], words: &[&str]| {
+        assert_refused(run(args), &[ErrorKind::InvalidArgument], words);
+    };
+    refused(&[Arg::write(&x), Arg::write(&y), Arg::scalar(2i32)], &["argument 0", "the kernel reads it"]);
+    refused(&[Arg::read(&x), Arg::write(&y), Arg::read(&x)], &["argument 2"]);
+    refused(&[Arg::read(&x), Arg::write(&y)], &["takes 3 arguments"]);
+    let words = fixture.tensor(&[3i32])?;
+    refused(&[Arg::read(&words), Arg::write(&y), Arg::scalar(2i32)], &["is i32", "takes f32"]);
     Ok(())
 }
 
