@@ -32,6 +32,11 @@ CodeTexts {
     cuGetErrorName: fn(CuResult, *mut *const c_char);
     cuGetErrorString: fn(CuResult, *mut *const c_char);
 }
+
+/// The number of parameters of a function, since CUDA 13.2, which is newer than the header.
+ParamCount {
+    cuFuncGetParamCount: fn(CUfunction, *mut usize);
+}
 }
 
 bind_as_in_header! { CuResult as CUresult;
@@ -182,6 +187,7 @@ pub(crate) struct Driver {
     pub(crate) linker: Option<Linker>,
     pub(crate) function_params: Option<FunctionParams>,
     pub(crate) stream_context: Option<StreamContext>,
+    pub(crate) param_count: Option<ParamCount>,
     pub(crate) mig_identity: Option<MigIdentity>,
     pub(crate) tensor_maps: Option<TensorMaps>,
     _library: Library,
@@ -235,6 +241,7 @@ impl Driver {
             linker: Linker::bind(&library).ok(),
             function_params: FunctionParams::bind(&library).ok(),
             stream_context: StreamContext::bind(&library).ok(),
+            param_count: ParamCount::bind(&library).ok(),
             mig_identity: MigIdentity::bind(&library).ok(),
             tensor_maps: TensorMaps::bind(&library).ok(),
             _library: library,

@@ -2,17 +2,18 @@
 
 #![allow(unsafe_code, reason = "loads code through the driver")]
 
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use runtime_core::backend::{Kernel, Module, OptionSpec, Source};
+use runtime_core::backend::{Kernel, Module, OptionSpec, Source, counted};
 use runtime_core::code::{KernelInfo, Occupancy};
 use runtime_core::{Error, ErrorKind, Geometry, Result};
 
 use crate::compile::cuda_c::{self, Target};
 use crate::compile::jit::{self, JitOptions};
+use crate::compile::parameter_counts::{self, ParameterCounts};
 use crate::compile::ptx::{self, PtxOptions};
 use crate::compile::{self, binary_check, ptxas_log, registers};
 use crate::context::PrimaryContext;
@@ -58,6 +59,8 @@ struct LoadedModule {
     handle: abi::Module,
     /// What the compiler said of the kernels, if the code was compiled when it was loaded.
     compiled: Vec<(String, KernelInfo)>,
+    /// What the code says of the kernels.
+    parameter_counts: ParameterCounts,
 }
 
 impl Drop for LoadedModule {
@@ -79,8 +82,7 @@ impl CudaModule {
     pub(crate) fn load(primary: &Arc<PrimaryContext>, source: &Source<'_>) -> Result<Self> {
         primary.check_alive()?;
         formats::check(source)?;
-        let (handle, compiled) = load_code(primary, source)?;
-        let loaded = Arc::new(LoadedModule { primary: Arc::clone(primary), handle, compiled });
+        let loaded = Arc::new(load_code(primary, source)?);
         Ok(Self { symbols: enumerate_kernels(&loaded)?, loaded })
     }
 }
@@ -213,11 +215,28 @@ impl CudaKernel {
         primary.check("cuFuncSetAttribute", code)
     }
 
-    /// Queries the parameters, in order.
+    /// The number of parameters: as the driver or the code says.
+    fn parameter_count(&self) -> Option<usize> {
+        let Some(api) = self.primary().driver.param_count else {
+            let name = self.primary().kernel_names.resolve(self.name);
+            let counts = &self.loaded.parameter_counts;
+            return counts.iter().find(|(kernel, _)| *kernel == *name).map(|(_, count)| *count);
+        };
+        let mut count = 0;
+        // SAFETY: the function is of a loaded module, and the out-parameter is writable.
+        let code = unsafe { (api.cuFuncGetParamCount)(self.function.0, &raw mut count) };
+        code.is_success().then_some(count)
+    }
+
+    /// Queries the parameters, in order: as many as there are, or, if their number is unknown, until the driver refuses one.
     fn query_parameters(&self) -> Option<Box<[ParamInfo]>> {
         let api = self.primary().driver.function_params?;
+        let count = self.parameter_count();
         let mut parameters = Vec::new();
         loop {
+            if count == Some(parameters.len()) {
+                return Some(parameters.into_boxed_slice());
+            }
             let (mut offset, mut bytes) = (0, 0);
             // SAFETY: the function is of a loaded module, and the out-parameters are writable.
             let code = unsafe {
@@ -296,8 +315,9 @@ impl CudaKernel {
     pub(crate) fn arg_count_error(&self, given: usize) -> Error {
         let expected = self.parameters.as_deref().map_or(0, <[_]>::len);
         Error::invalid(format!(
-            "kernel `{}` takes {expected} parameters, got {given}{}",
+            "kernel `{}` takes {}, got {given}{}",
             self.primary().kernel_names.resolve(self.name),
+            counted(expected, "parameter"),
             if given > expected { " or more" } else { "" }
         ))
     }
@@ -350,29 +370,41 @@ impl Kernel for CudaKernel {
     }
 }
 
-/// Loads code of any format; returns what the compiler said of the kernels, too.
-fn load_code(
-    primary: &PrimaryContext,
-    source: &Source<'_>,
-) -> Result<(abi::Module, Vec<(String, KernelInfo)>)> {
+/// Loads code of any format.
+fn load_code(primary: &Arc<PrimaryContext>, source: &Source<'_>) -> Result<LoadedModule> {
+    let loaded = |handle, compiled, parameter_counts| LoadedModule {
+        primary: Arc::clone(primary),
+        handle,
+        compiled,
+        parameter_counts,
+    };
+    let cubin = |code: &[u8], compiled| {
+        let counts = parameter_counts::of_cubin(code);
+        Ok(loaded(load_binary(primary, code)?, compiled, counts))
+    };
+    let ptx = |code, options| {
+        let text = jit::ptx_text(code)?;
+        let (handle, compiled) = load_ptx(primary, &text, options)?;
+        Ok(loaded(handle, compiled, parameter_counts::of_ptx(&text.to_string_lossy())))
+    };
     let options = PtxOptions::parse(source.options)?;
     let code = source.bytes()?;
     match source.format {
         "cubin" => {
             binary_check::check_cubin(&code)?;
-            Ok((load_binary(primary, &code)?, Vec::new()))
+            cubin(&code, Vec::new())
         }
         "fatbin" => {
             binary_check::check_fatbin(&code)?;
-            Ok((load_binary(primary, &code)?, Vec::new()))
+            Ok(loaded(load_binary(primary, &code)?, Vec::new(), ParameterCounts::new()))
         }
-        "ptx" => load_ptx(primary, code.into_owned(), options),
+        "ptx" => ptx(code.into_owned(), options),
         _ => {
             let target = Target::Device(compile::compute_capability(primary));
             let compiled = cuda_c::compile(source, &code, target)?;
             match compiled.format.as_str() {
-                "ptx" => load_ptx(primary, compiled.code, options),
-                _ => Ok((load_binary(primary, &compiled.code)?, compiled.kernels)),
+                "ptx" => ptx(compiled.code, options),
+                _ => cubin(&compiled.code, compiled.kernels),
             }
         }
     }
@@ -393,10 +425,9 @@ fn load_binary(primary: &PrimaryContext, code: &[u8]) -> Result<abi::Module> {
 /// Loads PTX, which the driver compiles; returns what its log says of the kernels, too.
 fn load_ptx(
     primary: &PrimaryContext,
-    code: Vec<u8>,
+    text: &CStr,
     options: PtxOptions,
 ) -> Result<(abi::Module, Vec<(String, KernelInfo)>)> {
-    let text = jit::ptx_text(code)?;
     jit::with_figures(|figures| {
         let mut jit = JitOptions::with_logs(options, figures);
         let handle = load_data(primary, text.as_ptr().cast(), &mut jit)?;

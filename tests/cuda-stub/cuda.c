@@ -4,7 +4,7 @@
  * their own. It is stricter than the real driver: a call that requires a current context fails without one.
  *
  * STUB_CUDA is a comma-separated list of options: devices=N, init=CODE, count=CODE, memory=BYTES, mig=1 (each device is a MIG
- * instance, with a quarter of the units), and fail=FUNCTION:CODE:NTH, which makes the NTH call of a function return CODE, and
+ * instance, with a quarter of the units), counted=1 (it aborts if it is asked for more parameters than a kernel has), and fail=FUNCTION:CODE:NTH, which makes the NTH call of a function return CODE, and
  * every later call of any function too if the code is sticky. `nvml.c` reads them too. */
 #define _GNU_SOURCE
 #include "cuda.h"
@@ -530,11 +530,18 @@ int cuFuncGetName(const char **name, const struct kernel *function) {
     return 0;
 }
 int cuFuncGetParamInfo(const struct kernel *function, size_t index, size_t *offset, size_t *bytes) {
+    if (index >= (size_t)function->count && option_number("counted", 0)) abort();
     if (index >= (size_t)function->count) return CUDA_ERROR_INVALID_VALUE;
     *offset = offset_of(function, (int)index);
     *bytes = (size_t)function->sizes[index];
     return 0;
 }
+#ifdef HAS_PARAM_COUNT
+int cuFuncGetParamCount(const struct kernel *function, size_t *count) {
+    *count = (size_t)function->count;
+    return 0;
+}
+#endif
 int cuDeviceGetUuid_v2(char *uuid, int device) {
     memset(uuid, (option_number("mig", 0) ? 0x60 : 0x40) + device, 16);
     return 0;

@@ -10,6 +10,7 @@ pub(crate) mod jit;
 mod nvjitlink;
 mod nvrtc;
 pub(crate) mod offline_device;
+pub(crate) mod parameter_counts;
 pub(crate) mod ptx;
 pub(crate) mod ptxas_log;
 pub(crate) mod registers;

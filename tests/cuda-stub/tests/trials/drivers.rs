@@ -18,6 +18,8 @@ use runtime_core::{
 const DEADLINE: Duration = Duration::from_secs(120);
 const CODE: &str =
     "extern \"C\" __global__ void spin(long us); void fill_f32(float *out, float value, long n);";
+const PTX: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
+                   .visible .entry spin(\n\t.param .u64 spin_param_0\n)\n{\n\tret;\n}\n";
 
 /// A driver, and a check of the outcome.
 struct Case {
@@ -78,6 +80,13 @@ fn cases() -> Vec<Case> {
             options: String::new(),
             check: works,
         },
+        Case {
+            name: "a_driver_that_counts_parameters_is_asked_for_no_more",
+            defines: &["HAS_PARAM_COUNT"],
+            options: "counted=1".to_owned(),
+            check: works,
+        },
+        case("parameters_that_ptx_declares_are_not_counted_by_the_driver", "only=ptx,counted=1", works),
         Case {
             name: "a_driver_without_a_required_function_is_unavailable",
             defines: &["cuMemcpyAsync=cuMemcpyAsync_gone"],
@@ -227,6 +236,7 @@ fn only(options: &str) -> Option<fn(&dyn CommonRuntime) -> Result<()>> {
         "share" => Some(share),
         "waits" => Some(waits),
         "free_lists" => Some(free_lists),
+        "ptx" => Some(ptx),
         _ => Some(queue_memory),
     }
 }
@@ -295,6 +305,13 @@ fn waits(device: &dyn CommonRuntime) -> Result<()> {
         done(&queue.launch(&spin, Geometry::single(), &[Arg::scalar(100i64)])?)?;
     }
     Ok(())
+}
+
+/// Launches a kernel of PTX.
+fn ptx(device: &dyn CommonRuntime) -> Result<()> {
+    // SAFETY: the kernel stays within its argument.
+    let module = device.load(&unsafe { ModuleSource::native(CodeFormat::PTX, PTX) })?;
+    done(&device.queue()?.launch(&module.kernel("spin")?, Geometry::single(), &[Arg::scalar(100i64)])?)
 }
 
 /// The properties of a MIG instance are its own, not those of the GPU.
