@@ -12,6 +12,7 @@
 //!   instruction and loses the negation: both are built from comparisons.
 //! - NVIDIA's driver takes `SAbs` for a number that is not negative, and miscompiles a `switch` of the absolute value of
 //!   the most negative integer, which is that integer itself: it is built from the sign.
+//! - NVIDIA's driver (580.159, `sm_90`) refuses pipelines with `SSign` of a 64-bit integer: it is built from comparisons.
 //! - SPIR-V leaves `Pow` of a negative number undefined, and drivers return NaN, whereas the functions of C are exact for
 //!   whole exponents. Kernels rely on that (`pow(x, 3.0)` in GELU): exponents of 2, 3 and 4 become multiplications.
 
@@ -76,6 +77,7 @@ impl Fixups<'_> {
                     M::Abs if scalar.kind == ScalarKind::Sint => {
                         Some(Box::new(move |new| self.magnitude(new, arg)))
                     }
+                    M::Sign if scalar == Scalar::I64 => Some(Box::new(move |new| self.sign(new, arg))),
                     M::Pow => {
                         let exponent = self.number(arg1?)?;
                         let whole = (2_u8..=4).find(|whole| f64::from(*whole) == exponent)?;
@@ -152,6 +154,17 @@ impl Fixups<'_> {
         let sign = binary(new, BinaryOperator::ShiftRight, value, by);
         let flipped = binary(new, BinaryOperator::ExclusiveOr, value, sign);
         binary(new, BinaryOperator::Subtract, flipped, sign)
+    }
+
+    /// The sign of an `i64`: -1, 0 or 1.
+    fn sign(&self, new: &mut Rebuild<'_>, value: Value) -> Value {
+        let size = self.size(value);
+        let value = new.value(value);
+        let [below, zero, above] = [-1, 0, 1].map(|number| splat(new, Literal::I64(number), size));
+        let is_below = binary(new, BinaryOperator::Less, value, zero);
+        let is_above = binary(new, BinaryOperator::Greater, value, zero);
+        let rest = new.append(Expression::Select { condition: is_above, accept: above, reject: zero });
+        new.append(Expression::Select { condition: is_below, accept: below, reject: rest })
     }
 
     /// Extends `value`, an `i32`, to 64 bits of `kind`: the high word repeats the sign bit.
@@ -309,6 +322,17 @@ mod tests {
                         z[0] = abs(z[1]);
                     }";
         assert_eq!(extended_instructions(code), [GlslStd450Op::FAbs as u32]);
+    }
+
+    #[test]
+    fn no_sign_of_a_64_bit_integer_is_left() {
+        let code = "@group(0) @binding(0) var<storage, read_write> x: array<i32>;
+                    @group(0) @binding(1) var<storage, read_write> y: array<i64>;
+                    @compute @workgroup_size(1) fn main() {
+                        x[0] = sign(x[1]);
+                        y[0] = sign(y[1]) + sign(vec2(y[2], y[3])).y;
+                    }";
+        assert_eq!(extended_instructions(code), [GlslStd450Op::SSign as u32]);
     }
 
     #[test]
