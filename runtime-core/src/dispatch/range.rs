@@ -182,7 +182,7 @@ impl NdRange {
         global.check("the global range")?;
         local.check("the local range")?;
         if global.rank != local.rank {
-            let (global_rank, local_rank) = (counted(global.rank.into(), "dimension"), local.rank);
+            let (global_rank, local_rank) = (counted(global.rank, "dimension"), local.rank);
             return Err(Error::invalid(format!(
                 "the global range {global} has {global_rank}, but the local range {local} has {local_rank}"
             )));

@@ -81,6 +81,7 @@ impl Queue {
 
     fn open_fuser(&self, options: &FusionOptions) -> Result<Fuser> {
         self.device.check()?;
+        self.check_not_recording("fuser")?;
         self.timeline.check_healthy()?;
         if self.real_queue().is_some() {
             return Err(Error::invalid("this is the queue of a fuser already, and fusers do not nest"));

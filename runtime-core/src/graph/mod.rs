@@ -12,6 +12,7 @@ pub(crate) mod node;
 mod operation;
 mod rebind;
 pub(crate) mod recorder;
+mod recording_queue;
 mod replay;
 mod update;
 

@@ -1,10 +1,11 @@
 //! Records work into a graph instead of submitting it.
 
-use std::cell::RefCell;
 use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use crate::code::argument_tuples::Arguments;
 use crate::graph::node::Operation;
+use crate::graph::recording_queue::RecordingQueue;
 use crate::{Graph, Kernel, LaunchConfig, Queue, Result, Tensor};
 
 /// Records the nodes of a graph; see [`Queue::recording`] and [`Queue::record`].
@@ -14,7 +15,7 @@ use crate::{Graph, Kernel, LaunchConfig, Queue, Result, Tensor};
 /// work has not been submitted, so nothing can wait for it; wait for the event of a replay. A refused node is not
 /// recorded and has no effect.
 #[derive(Debug)]
-pub struct Recorder(RefCell<Graph>);
+pub struct Recorder(Arc<RecordingQueue>);
 
 impl Recorder {
     /// Records a launch. Copies the arguments, and keeps the kernel and the tensors alive.
@@ -29,9 +30,9 @@ impl Recorder {
         args: impl Arguments<'a>,
     ) -> Result<usize> {
         let config = config.into();
-        let mut graph = self.0.borrow_mut();
-        let launch = args.with(Some(kernel), |args| Operation::launch(&graph.device, kernel, &config, args));
-        graph.add("launch", launch?, &[])
+        args.with(Some(kernel), |args| {
+            self.0.add("launch", |device| Operation::launch(device, kernel, &config, args))
+        })
     }
 
     /// Records a copy between contiguous tensors of this device that do not overlap.
@@ -39,9 +40,7 @@ impl Recorder {
     /// # Errors
     /// `InvalidArgument` as for [`Queue::copy`]; `Unsupported` for tensors that have gaps or overlap.
     pub fn copy(&self, destination: &Tensor, source: &Tensor) -> Result<usize> {
-        let mut graph = self.0.borrow_mut();
-        let copy = Operation::copy(&graph.device, destination, source)?;
-        graph.add("copy", copy, &[])
+        self.0.add("copy", |device| Operation::copy(device, destination, source))
     }
 
     /// Records a fill of a contiguous tensor with a repeated pattern of 1, 2, 4, 8 or 16 bytes.
@@ -49,9 +48,7 @@ impl Recorder {
     /// # Errors
     /// As [`Queue::fill`].
     pub fn fill(&self, tensor: &Tensor, pattern: &[u8]) -> Result<usize> {
-        let mut graph = self.0.borrow_mut();
-        let fill = Operation::fill(&graph.device, tensor, pattern)?;
-        graph.add("fill", fill, &[])
+        self.0.add("fill", |device| Operation::fill(device, tensor, pattern))
     }
 
     /// Records the nodes of another graph, ordered with those recorded so far by the tensors they share. Returns
@@ -60,7 +57,7 @@ impl Recorder {
     /// # Errors
     /// `InvalidArgument` for a graph of another device, or one that writes a tensor that was frozen meanwhile.
     pub fn add_graph(&self, graph: &Graph) -> Result<Range<usize>> {
-        self.0.borrow_mut().add_graph(graph, &[])
+        self.0.add_graph(graph)
     }
 }
 
@@ -84,12 +81,46 @@ impl Recorder {
 /// ```
 #[derive(Debug)]
 #[must_use = "a recording that is dropped records nothing"]
-pub struct Recording(Recorder);
+pub struct Recording {
+    recorder: Recorder,
+    queue: Queue,
+}
 
 impl Recording {
+    /// A queue whose launches, copies, fills and uploads are recorded, for code that takes a `&Queue` and knows nothing of graphs:
+    /// of a library, or of a [`Dispatcher`](crate::dispatch::Dispatcher), whose overloads are then fixed when they are recorded.
+    /// An upload takes its data now.
+    ///
+    /// Events of this queue are points in the recording: it can wait for them ([`Queue::wait_for`]), which orders nodes that share no
+    /// tensor, and nothing else can. What cannot be recorded says so with its name: waiting, reading, timestamps, host tasks, native
+    /// work, replays ([`Recorder::add_graph`] records those), fusers.
+    ///
+    /// ```
+    /// # use runtime_core::{Event, Kernel, ModuleSource, Queue, Result, Runtime, Tensor, read_write};
+    /// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+    /// # let device = runtime.open("null")?;
+    /// # let scale = device.kernel(&unsafe { ModuleSource::native("null", "scale_f32") }, "scale_f32")?;
+    /// fn double_twice(queue: &Queue, scale: &Kernel, x: &Tensor) -> Result<Event> {
+    ///     queue.launch(scale, (1, 1), (read_write(x), 2.0f32))?;
+    ///     queue.launch(scale, (1, 1), (read_write(x), 2.0f32))
+    /// }
+    /// let (queue, x) = (device.queue()?, device.tensor([1], &[1.0f32])?);
+    /// let recording = queue.recording()?;
+    /// double_twice(recording.queue(), &scale, &x)?;
+    /// let work = queue.instantiate(&recording.finish())?;
+    /// queue.replay(&work)?;
+    /// queue.replay(&work)?.wait()?;
+    /// assert_eq!(x.to_vec::<f32>()?, [16.0]);
+    /// # Ok::<(), runtime_core::Error>(())
+    /// ```
+    #[must_use]
+    pub const fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
     /// Ends the recording. More nodes can be added to the graph.
     pub fn finish(self) -> Graph {
-        self.0.0.into_inner()
+        self.recorder.0.take()
     }
 }
 
@@ -97,7 +128,7 @@ impl Deref for Recording {
     type Target = Recorder;
 
     fn deref(&self) -> &Recorder {
-        &self.0
+        &self.recorder
     }
 }
 
@@ -109,7 +140,8 @@ impl Queue {
     /// `DeviceLost`; `Cancelled` for a device that is closed.
     pub fn recording(&self) -> Result<Recording> {
         self.device.check().map_err(|error| self.annotate(error, "recording"))?;
-        Ok(Recording(Recorder(RefCell::new(Graph::new(self)))))
+        let record = Arc::new(RecordingQueue::new(Graph::new(self)));
+        Ok(Recording { queue: self.open_recording(record.clone()), recorder: Recorder(record) })
     }
 
     /// Records a graph by a closure: work that `work` passes to the [`Recorder`] is recorded, not run. Otherwise as

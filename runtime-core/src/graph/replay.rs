@@ -41,6 +41,7 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` for a graph of another device; otherwise as [`Queue::launch`].
     pub fn replay(&self, graph: &ExecutableGraph) -> Result<Event> {
+        self.check_not_recording("replay")?;
         if let Some(real) = self.real_queue() {
             return real.replay(graph);
         }

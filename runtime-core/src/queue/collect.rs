@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::code::owned_arg::OwnedArg;
 use crate::memory::buffer::Buffer;
 use crate::queue::fusion_list::FusionList;
+use crate::queue::recording::Detour;
 use crate::queue::submit::{AccessSet, HazardGuards, QueueWaits, Submitted, WaitPlan, block};
 use crate::timeline::Timeline;
 use crate::timeline::hazards::{Dependencies, PROMOTED, Use};
@@ -52,19 +53,22 @@ impl Queue {
         let list = Arc::new(FusionList::new(real.clone()));
         let timeline = self.device.open_virtual_timeline(&self.timeline, list.clone());
         let mut queue = Self::new(timeline, self.device.clone());
-        queue.collector = Some(Box::new(Collector { real, list, completion }));
+        queue.detour = Some(Box::new(Detour::List(Collector { real, list, completion })));
         queue
     }
 
     #[inline]
     pub(crate) fn collector(&self) -> Option<&Collector> {
-        self.collector.as_deref()
+        match self.detour.as_deref() {
+            Some(Detour::List(collector)) => Some(collector),
+            _ => None,
+        }
     }
 
     /// The real queue of a virtual one, for what is not a launch. It is in order with what is listed as far as tensors tell.
     #[inline]
     pub(crate) fn real_queue(&self) -> Option<&Self> {
-        self.collector.as_ref().map(|collector| &*collector.real)
+        self.collector().map(|collector| &*collector.real)
     }
 
     /// The same, for what no tensor orders: hands over what is listed first.

@@ -71,6 +71,7 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` for a wrong length or device; the failure of the queue.
     pub fn write(&self, tensor: &Tensor, bytes: &[u8]) -> Result<()> {
+        self.check_not_recording("write")?;
         if let Some(real) = self.real_queue() {
             return real.write(tensor, bytes);
         }
@@ -94,6 +95,7 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` for a wrong length or device; the failure of the queue, or of the work that wrote the tensor.
     pub fn read(&self, tensor: &Tensor, bytes: &mut [u8]) -> Result<()> {
+        self.check_not_recording("read")?;
         if let Some(real) = self.real_queue() {
             return real.read(tensor, bytes);
         }
@@ -159,6 +161,9 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` for different types or shapes; the failure of the queue, or of the work that wrote the source.
     pub fn copy(&self, destination: &Tensor, source: &Tensor) -> Result<Event> {
+        if let Some(record) = self.recorder() {
+            return record.copy(destination, source);
+        }
         if let Some(real) = self.real_queue() {
             return real.copy(destination, source);
         }
@@ -311,6 +316,7 @@ impl Queue {
         if tensor.is_contiguous() {
             return Ok(tensor.clone());
         }
+        self.check_not_recording("contiguous")?;
         let copy = self.allocate(tensor.dtype(), tensor.shape(), &Placement::space(tensor.space()))?;
         drop(self.copy_named(&copy, tensor).map_err(|error| self.annotate(error, "contiguous"))?);
         Ok(copy)
@@ -330,6 +336,9 @@ impl Queue {
     /// `InvalidArgument` for a pattern of another size, or one that does not divide the tensor; `Unsupported` for a tensor
     /// with gaps, which `Tensor::fill` supports.
     pub fn fill(&self, tensor: &Tensor, pattern: &[u8]) -> Result<Event> {
+        if let Some(record) = self.recorder() {
+            return record.fill(tensor, pattern);
+        }
         if let Some(real) = self.real_queue() {
             return real.fill(tensor, pattern);
         }

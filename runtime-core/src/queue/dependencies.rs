@@ -27,6 +27,9 @@ impl Queue {
 
     fn wait_for_event(&self, event: &Event) -> Result<()> {
         self.device.check()?;
+        if let Some(record) = self.recorder() {
+            return record.wait_for(event).map_err(|error| self.annotate(error, "wait_for"));
+        }
         self.wait_for_point(event).map_err(|error| self.annotate(error, "wait_for"))
     }
 }

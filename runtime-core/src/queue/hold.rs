@@ -36,6 +36,7 @@ impl Queue {
     /// the driver.
     pub fn hold(&self) -> Result<HeldQueue<'_>> {
         self.device.check()?;
+        self.check_not_recording("hold")?;
         if let Some(real) = self.in_order() {
             return real.hold();
         }

@@ -70,6 +70,7 @@ impl Queue {
         task: impl FnOnce() -> R + Send + 'static,
     ) -> Result<Event> {
         self.device.check()?;
+        self.check_not_recording("host_task")?;
         let pool = self.device.host_pool();
         let given = Given(Signal::new(pool));
         let event = Event::of_signal(given.0.clone()).with_dependencies(deps);
@@ -105,6 +106,9 @@ impl Queue {
     /// As [`Queue::wait_for`].
     pub fn barrier(&self, deps: &[&Event]) -> Result<Event> {
         self.wait_for_all(deps)?;
+        if let Some(record) = self.recorder() {
+            return Ok(record.all());
+        }
         let last = Event::new(&self.timeline, self.timeline.watch_last());
         // What is not a launch went to the real queue of a virtual one directly.
         let direct = self.real_queue().map(|real| Event::new(&real.timeline, real.timeline.watch_last()));

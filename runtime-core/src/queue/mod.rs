@@ -11,6 +11,7 @@ pub(crate) mod fusion_list;
 pub(crate) mod hold;
 pub(crate) mod host_task;
 mod native;
+pub(crate) mod recording;
 pub(crate) mod submit;
 mod timed;
 pub(crate) mod transfer;
@@ -30,7 +31,7 @@ use crate::code::arg::ArgValue;
 use crate::code::argument_tuples::Arguments;
 use crate::code::raw_launch::RawLaunch;
 use crate::model::lowering::LoweredKernel;
-use crate::queue::collect::Collector;
+use crate::queue::recording::Detour;
 use crate::queue::submit::{AccessSet, SubmitFlags, Submitted, call_launch};
 use crate::timeline::Timeline;
 use crate::timeline::deferred_free::Resource;
@@ -71,8 +72,8 @@ pub struct Queue {
     inline: bool,
     /// It is one of the device's transfer queues, which goes back to the device.
     is_lent: bool,
-    /// What only a virtual queue has.
-    collector: Option<Box<Collector>>,
+    /// Where work goes that is not submitted: of a virtual queue, or of one that records.
+    detour: Option<Box<Detour>>,
     /// What fusers of the queue keep for later ones.
     pub(crate) fusion_cache: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
@@ -80,7 +81,7 @@ pub struct Queue {
 impl Queue {
     fn new(timeline: Arc<Timeline>, device: Arc<OpenDevice>) -> Self {
         let fusion_cache = OnceLock::new();
-        Self { timeline, device, inline: false, is_lent: false, collector: None, fusion_cache }
+        Self { timeline, device, inline: false, is_lent: false, detour: None, fusion_cache }
     }
 
     pub(crate) fn open(device: &Arc<OpenDevice>, options: &QueueOptions) -> Result<Self> {
@@ -132,6 +133,7 @@ impl Queue {
 
     #[inline]
     pub(crate) fn call_as(&self, kernel: &Kernel, config: &LaunchConfig, args: &[Arg<'_>]) -> Result<()> {
+        self.check_not_recording("call")?;
         let flags = SubmitFlags { inline: self.inline, watched: true, ..SubmitFlags::default() };
         match self.start(kernel, config, args, flags, true)? {
             Submitted::Async(ticket) => Event::new(&self.timeline, ticket).wait(),
@@ -164,6 +166,9 @@ impl Queue {
         args: &[Arg<'_>],
         tracked: bool,
     ) -> Result<Event> {
+        if let Some(record) = self.recorder() {
+            return record.launch(kernel, config, args);
+        }
         let flags = SubmitFlags { watched: true, ..SubmitFlags::default() };
         let submitted = self.start(kernel, config, args, flags, tracked)?;
         Ok(Event::new(&self.timeline, submitted.ticket()))
@@ -245,7 +250,7 @@ impl Queue {
         })
         .and_then(|()| if local_bytes == 0 { Ok(()) } else { kernel.check_local(local_bytes, &self.device) })
         .map_err(|error| self.annotate(error, "launch"))?;
-        if let Some(collector) = &self.collector {
+        if let Some(collector) = self.collector() {
             let collected = self.collect(collector, &uses, (kernel, config, args), tracked);
             return collected.map_err(|error| self.annotate(error, "launch"));
         }
@@ -321,6 +326,7 @@ impl Queue {
     /// # Errors
     /// `Unsupported` if the device has no such kernel.
     pub fn launch_noop(&self) -> Result<Event> {
+        self.check_not_recording("launch_noop")?;
         if let Some(real) = self.in_order() {
             return real.launch_noop();
         }
@@ -333,6 +339,7 @@ impl Queue {
     /// # Errors
     /// `Unsupported` if the device has no such kernel.
     pub fn call_noop(&self) -> Result<()> {
+        self.check_not_recording("call_noop")?;
         if let Some(real) = self.in_order() {
             return real.call_noop();
         }
@@ -352,6 +359,7 @@ impl Queue {
     /// # Errors
     /// `Unsupported` if the device has no clock, or the queue was opened without `timestamps`.
     pub fn timestamp(&self) -> Result<Event> {
+        self.check_not_recording("timestamp")?;
         if let Some(real) = self.in_order() {
             return real.timestamp();
         }
@@ -375,6 +383,7 @@ impl Queue {
     /// # Errors
     /// `InvalidArgument` for an event of another queue; `NotFound` if it is not a timestamp, or was read before.
     pub fn read_timestamp(&self, event: &Event) -> Result<u64> {
+        self.check_not_recording("read_timestamp")?;
         if let Some(real) = self.real_queue() {
             return real.read_timestamp(event);
         }
@@ -389,6 +398,7 @@ impl Queue {
     /// # Errors
     /// Any error of the driver.
     pub fn flush(&self) -> Result<()> {
+        self.check_not_recording("flush")?;
         self.device.check()?;
         if let Some(real) = self.real_queue() {
             self.cancel_list(Cause::Event);
@@ -406,6 +416,7 @@ impl Queue {
     }
 
     fn wait_idle_until(&self, deadline: Option<Instant>) -> Result<()> {
+        self.check_not_recording("wait_idle")?;
         self.timeline.wait(self.timeline.last_submitted(), deadline)?;
         // What is not a launch went to the real queue directly.
         self.real_queue().map_or(Ok(()), |real| real.wait_idle_until(deadline))
@@ -430,6 +441,7 @@ impl Queue {
     /// # Errors
     /// `DeviceLost`.
     pub fn completed(&self) -> Result<u64> {
+        self.check_not_recording("completed")?;
         self.device.check()?;
         // A caller that only polls must see the end, too, so the driver must have the work.
         self.timeline.signal_and_flush(self.timeline.last_submitted())?;
@@ -443,7 +455,7 @@ impl Drop for Queue {
         if self.device.must_leak() {
             return;
         }
-        if self.collector.is_some() {
+        if self.collector().is_some() {
             return self.close_collector();
         }
         if self.is_lent {

@@ -104,6 +104,7 @@ impl Queue {
         uses: impl Arguments<'a>,
         mut work: impl FnMut(&NativeHandles) -> Result<()>,
     ) -> Result<Event> {
+        self.check_not_recording("native")?;
         let submitted = uses.with(None, |uses| self.submit_native(uses, &mut work));
         submitted.map_err(|error| self.annotate(error, "native"))
     }

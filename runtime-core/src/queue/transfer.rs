@@ -14,7 +14,7 @@ use crate::timeline::Timeline;
 use crate::timeline::deferred_free::{ExternalOwner, Resource};
 use crate::timeline::event::Event;
 use crate::timeline::open_device::OpenDevice;
-use crate::{Access, Element, Error, Queue, Result, Tensor};
+use crate::{Access, Element, Error, Placement, Queue, Result, Tensor};
 
 const TRANSFER: SubmitFlags = SubmitFlags { transfer: true, watched: true, inline: false, after: 0 };
 
@@ -40,6 +40,13 @@ impl Queue {
             return real.upload(tensor, data);
         }
         let data = data.into();
+        if let Some(record) = self.recorder() {
+            check::<T>(self, tensor, data.len()).map_err(|error| self.annotate(error, "upload"))?;
+            // The data are taken now; a replay copies them again.
+            let staged = Tensor::allocate(&self.device, T::DTYPE, tensor.shape(), &Placement::default())?;
+            staged.write(&data)?;
+            return record.copy(tensor, &staged);
+        }
         let submit = || {
             check::<T>(self, tensor, data.len())?;
             let (buffer, offset) = (tensor.buffer("upload")?, tensor.byte_offset() as u64);
@@ -66,6 +73,7 @@ impl Queue {
     /// `InvalidArgument` for another element type or device; `Unsupported` for a tensor with gaps; the failure of the queue, or
     /// of the work that wrote the tensor.
     pub fn download<T: Element>(&self, tensor: &Tensor) -> Result<Download<T>> {
+        self.check_not_recording("download")?;
         if let Some(real) = self.real_queue() {
             return real.download(tensor);
         }

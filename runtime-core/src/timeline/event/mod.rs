@@ -104,6 +104,14 @@ impl Event {
         self.more.as_ref().and_then(|more| more.source.as_ref())
     }
 
+    /// The signal that it stands for.
+    pub(crate) fn signal(&self) -> Option<&Arc<Signal>> {
+        match self.source() {
+            Some(Source::Signal(signal)) => Some(signal),
+            _ => None,
+        }
+    }
+
     /// Whether it may have to be waited for.
     const fn is_pending(&self) -> bool {
         self.timeline.is_some() || self.more.is_some()

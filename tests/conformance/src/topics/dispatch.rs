@@ -35,7 +35,7 @@ fn add(@builtin(global_invocation_id) id: vec3u) {
 }";
 
 /// `sum = a + b` for any element type, in every language that the suite knows.
-fn add(context: &Context) -> Result<Dispatcher, Failure> {
+pub(super) fn add(context: &Context) -> Result<Dispatcher, Failure> {
     let body = "sum[i] = a[i] + b[i]; }";
     let c = format!(
         "#include <stdint.h>\nvoid add(const T *a, const T *b, T *sum, int64_t begin, int64_t end) {{ for (int64_t i = begin; i < end; i++) {{ {body} }}"
