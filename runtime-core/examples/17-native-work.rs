@@ -15,7 +15,7 @@ use runtime_core::{Device, Error, ErrorKind, Queue, Result, Runtime, Tensor, rea
 
 const N: usize = 4096;
 /// Products per measurement.
-const PRODUCTS: usize = 50;
+const PRODUCTS: usize = 200;
 /// Measurements.
 const ROUNDS: usize = 15;
 /// `CUDA_R_16F`.

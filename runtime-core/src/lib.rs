@@ -162,7 +162,8 @@
 //! # Ok::<(), runtime_core::Error>(())
 //! ```
 //!
-//! **Graphs.** [`Queue::recording`] records work instead of running it, and [`Queue::replay`] submits all of it:
+//! **Graphs.** [`Queue::recording`] records work instead of running it, also that of code which takes a queue
+//! ([`Recording::queue`](graph::Recording::queue)), and [`Queue::replay`] submits all of it:
 //! as one submission where the device supports graphs, node by node elsewhere. [`Graph::add_launch`] adds nodes with
 //! explicit edges, [`Graph::add_graph`] a graph to another, and [`ExecutableGraph::rebind`] runs the same work on other tensors.
 //!

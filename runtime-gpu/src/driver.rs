@@ -64,7 +64,7 @@ Required {
     cuMemHostAlloc: fn(*mut *mut c_void, usize, c_uint);
     cuMemFreeHost: fn(*mut c_void);
     cuMemAllocManaged: fn(*mut CUdeviceptr, usize, c_uint);
-    cuPointerGetAttribute: fn(*mut c_void, CUpointer_attribute, CUdeviceptr);
+    cuPointerGetAttributes: fn(c_uint, *mut CUpointer_attribute, *mut *mut c_void, CUdeviceptr);
     cuMemcpyAsync: fn(CUdeviceptr, CUdeviceptr, usize, CUstream);
     cuMemcpyPeerAsync: fn(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, usize, CUstream);
     cuMemcpy2DAsync_v2: fn(*const CUDA_MEMCPY2D, CUstream);
@@ -305,10 +305,12 @@ impl Driver {
         attribute: CUpointer_attribute,
         address: DevicePtr,
     ) -> Option<c_int> {
-        let mut value = 0;
-        // SAFETY: the out-parameter has the type of these attributes; an unknown address returns an error.
-        let code = unsafe { (self.cuPointerGetAttribute)((&raw mut value).cast(), attribute, address) };
-        code.is_success().then_some(value)
+        let (mut attribute, mut value) = (attribute, -1);
+        let mut place = (&raw mut value).cast();
+        // Asked for one, the driver refuses an address that it does not manage; asked for a list, it answers that it knows nothing.
+        // SAFETY: one attribute, whose value has the type of the out-parameter.
+        let code = unsafe { (self.cuPointerGetAttributes)(1, &raw mut attribute, &raw mut place, address) };
+        (code.is_success() && value >= 0).then_some(value)
     }
 
     /// Turns a code into a result; a sticky error is `DeviceLost`.

@@ -283,11 +283,10 @@ int cuMemAllocManaged(void **address, size_t bytes, unsigned flags) {
     ENTER_WITH_CONTEXT;
     return add_range(address, bytes, DEVICE, current_device());
 }
-int cuPointerGetAttribute(void *out, int attribute, void *address) {
+int cuPointerGetAttributes(unsigned count, int *attributes, void **out, void *address) {
     struct range range;
     int kind = find_range(address, &range);
-    if (!kind) return CUDA_ERROR_INVALID_VALUE;
-    *(int *)out = attribute == 2 ? kind : range.device;
+    for (unsigned i = 0; i < count; i++) *(int *)out[i] = attributes[i] == 2 ? kind : kind ? range.device : -2;
     return 0;
 }
 int cuMemcpyAsync(char *to, char *from, size_t bytes, struct stream *stream) {

@@ -93,7 +93,7 @@ impl Recording {
     ///
     /// Events of this queue are points in the recording: it can wait for them ([`Queue::wait_for`]), which orders nodes that share no
     /// tensor, and nothing else can. What cannot be recorded says so with its name: waiting, reading, timestamps, host tasks, native
-    /// work, replays ([`Recorder::add_graph`] records those), fusers.
+    /// work, replays (see [`Recorder::add_graph`]), fusers (see [`Graph::fuse`]).
     ///
     /// ```
     /// # use runtime_core::{Event, Kernel, ModuleSource, Queue, Result, Runtime, Tensor, read_write};

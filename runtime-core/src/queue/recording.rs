@@ -79,7 +79,12 @@ impl Queue {
 
 #[cold]
 fn cannot_be_recorded(operation: &str) -> Error {
+    let remedy = match operation {
+        "fuser" => "record the launches, then fuse the graph (`Graph::fuse`)",
+        "replay" => "record the nodes of its graph (`Recorder::add_graph`)",
+        _ => "do it on a queue that submits, before or after the replay",
+    };
     Error::unsupported(format!(
-        "`{operation}` cannot be recorded: launches, copies, fills and uploads can; do it on a queue that submits, before or after the replay"
+        "`{operation}` cannot be recorded, unlike launches, copies, fills and uploads; {remedy}"
     ))
 }
