@@ -1,6 +1,5 @@
 //! Runs launches as they are and as a plan fuses them, and compares what they leave in the tensors.
 
-use runtime_core::code::ArgKind;
 use runtime_core::lowering::{FusionArg, FusionPlan, PlannedKernel};
 use runtime_core::{Access, Arg, CommonRuntime, Geometry, Kernel, ModuleSource, Queue, Tensor};
 
@@ -76,5 +75,5 @@ impl Case {
 
 fn access(kernel: &Kernel) -> Vec<Access> {
     let params = kernel.info().params.as_ref().expect("parameters");
-    params.iter().map(|param| param.access.unwrap_or(Access::ReadWrite)).collect()
+    params.iter().map(|param| param.access.expect("portable code states it")).collect()
 }

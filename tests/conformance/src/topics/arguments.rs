@@ -16,7 +16,8 @@ cases! {
         bytes_by_value;
     [Requirement::Kernel("reverse_f32")] => work_group_memory, too_much_work_group_memory_is_an_error;
     [Requirement::Kernel("fill_f32")] => a_tensor_of_another_opening_is_refused, a_wrong_argument_count_is_refused,
-        a_wrong_element_type_is_refused, a_wrong_access_is_refused, a_wrong_kind_is_refused;
+        a_wrong_element_type_is_refused, a_written_input_is_refused, a_wrong_kind_is_refused;
+    [Requirement::Kernel("copy_f32")] => an_output_that_is_only_read_is_refused;
 }
 
 fn nine_arguments(context: &Context) -> Verdict {
@@ -158,8 +159,12 @@ fn a_tensor_of_another_opening_is_refused(context: &Context) -> Verdict {
 
 /// Launches `fill_f32` with these arguments if its signature is known, and expects an error.
 fn wrong(context: &Context, args: &[Arg<'_>], words: &[&str]) -> Verdict {
+    wrong_for(context, "fill_f32", args, words)
+}
+
+fn wrong_for(context: &Context, kernel: &str, args: &[Arg<'_>], words: &[&str]) -> Verdict {
     let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
-    let kernel = fixture.kernel("fill_f32")?;
+    let kernel = fixture.kernel(kernel)?;
     if kernel.info().params.is_none() {
         return Err(Failure::Unsupported("the code format has no signatures".to_owned()));
     }
@@ -189,10 +194,21 @@ fn a_wrong_element_type_is_refused(context: &Context) -> Verdict {
     wrong(context, &args, &["argument 1", "f64", "f32"])
 }
 
-fn a_wrong_access_is_refused(context: &Context) -> Verdict {
+/// Where the code states that the tensor is written, which a pointer without `const` does not.
+fn a_written_input_is_refused(context: &Context) -> Verdict {
     let x = context.fixture().full(10, 1.0)?;
+    let kernel = context.fixture().kernel("fill_f32")?;
+    if kernel.info().params.as_ref().is_some_and(|params| params[0].access.is_none()) {
+        return Err(Failure::Unsupported("the code does not state how it accesses tensors".to_owned()));
+    }
     let args = context.fixture().args("fill_f32", &[Arg::read(&x), Arg::scalar(1.0f32)], 10)?;
     wrong(context, &args, &["argument 0", "read", "writes"])
+}
+
+fn an_output_that_is_only_read_is_refused(context: &Context) -> Verdict {
+    let (x, y) = (context.fixture().full(10, 1.0)?, context.fixture().full(10, 1.0)?);
+    let args = context.fixture().args("copy_f32", &[Arg::write(&x), Arg::write(&y)], 10)?;
+    wrong_for(context, "copy_f32", &args, &["argument 0", "write", "reads"])
 }
 
 fn a_wrong_kind_is_refused(context: &Context) -> Verdict {

@@ -1,6 +1,5 @@
 //! Lists on the host, through fusers: with reads, waits and cancellations in between, and tensors that are dropped early.
 
-use runtime_core::code::ArgKind;
 use runtime_core::fusion::{Fuser, FusionOptions, FusionReport};
 use runtime_core::lowering::{FusionArg, PlannedKernel};
 use runtime_core::{
@@ -140,10 +139,7 @@ fn words(tensor: &Tensor) -> Vec<u32> {
 
 fn access(kernel: &Kernel) -> Vec<Access> {
     let params = kernel.info().params.as_ref().expect("parameters");
-    let of = |param: &runtime_core::code::Param| {
-        if param.kind == ArgKind::Tensor { param.access } else { Access::Read }
-    };
-    params.iter().map(of).collect()
+    params.iter().map(|param| param.access.expect("portable code states it")).collect()
 }
 
 #[test]
