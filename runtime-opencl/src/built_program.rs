@@ -16,7 +16,7 @@ use crate::driver::handle::{Kernel, Owned, Program};
 use crate::driver::info::decode_usizes;
 use crate::driver::{Raw, call};
 use crate::signature::{self, Parameter};
-use crate::{debug, formats, program};
+use crate::{debug, formats, grid_lock, program};
 
 /// Makes the driver keep the parameters of kernels for queries.
 const KERNEL_ARG_INFO: &str = "-cl-kernel-arg-info";
@@ -123,8 +123,14 @@ impl BuiltProgram {
             .collect();
         let (size, value) = (size_of_val(pointers.as_slice()), pointers.as_ptr().cast_mut().cast());
         let (key, none) = (CL_PROGRAM_BINARIES, std::ptr::null_mut());
-        // SAFETY: one buffer per device, of the size that the driver reported.
-        unsafe { call!(driver.check, clGetProgramInfo(program, key, size, value, none)) }?;
+        grid_lock::while_idle(
+            self.context(),
+            || self.symbols(),
+            || {
+                // SAFETY: one buffer per device, of the size that the driver reported.
+                unsafe { call!(driver.check, clGetProgramInfo(program, key, size, value, none)) }
+            },
+        )?;
         let binary =
             decode_usizes(&devices).into_iter().zip(binaries).find(|(device, _)| *device == self.device);
         binary

@@ -53,6 +53,8 @@ pub(crate) struct DeviceCaps {
     pub(crate) releases_wait: bool,
     /// A kernel is compiled at its first launch, by a compiler that is not thread-safe.
     pub(crate) compiles_at_launch: bool,
+    /// Launches of one kernel with different numbers of groups must not overlap.
+    pub(crate) mistakes_grids: bool,
     /// A program can choose how many registers a kernel has.
     pub(crate) has_register_modes: bool,
     pub(crate) has_compiler: bool,
@@ -101,6 +103,7 @@ impl DeviceCaps {
             fails_for_good: quirks.fails_for_good || is_nvidia,
             releases_wait: quirks.releases_wait || is_nvidia,
             compiles_at_launch: quirks.compiles_at_launch || is_intel,
+            mistakes_grids: mistakes_grids(&listed.identity.platform, &listed.platform_version),
             // Intel's own driver for GPUs; Mesa's has no such options.
             has_register_modes: listed.identity.types & KIND_BITS == GPU
                 && listed.identity.platform.starts_with("Intel(R) OpenCL"),
@@ -114,6 +117,13 @@ impl DeviceCaps {
     pub(crate) fn has(&self, extension: &str) -> bool {
         self.extensions.contains(&format!(" {extension} "))
     }
+}
+
+/// Whether it is PoCL before 6.0.
+fn mistakes_grids(platform: &str, version: &str) -> bool {
+    let release = version.split_once("PoCL ").map(|(_, release)| release);
+    let major = release.and_then(|release| release.split('.').next()?.parse::<u32>().ok());
+    platform == "Portable Computing Language" && major.is_some_and(|major| major < 6)
 }
 
 /// The command buffer functions, if the device can replay a command buffer that is still running.
@@ -141,6 +151,17 @@ fn extension_version(driver: &Driver, device: Raw, name: &str) -> (u32, u32, u32
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn old_releases_of_pocl_are_recognised() {
+        let is_old = |version| mistakes_grids("Portable Computing Language", version);
+        assert!(is_old("OpenCL 3.0 PoCL 3.1+debian  Linux, None+Asserts, RELOC, SPIR, LLVM 15.0.6"));
+        assert!(is_old("OpenCL 3.0 PoCL 5.0+debian  Linux, None+Asserts, RELOC, LLVM 16.0.6"));
+        assert!(!is_old("OpenCL 3.0 PoCL 6.0  Linux, Release, RELOC, LLVM 18.1.8"));
+        assert!(!is_old("OpenCL 3.0 PoCL 10.1"));
+        assert!(!is_old("OpenCL 3.0"));
+        assert!(!mistakes_grids("Intel(R) OpenCL", "OpenCL 3.0 PoCL 3.1"));
+    }
 
     #[test]
     fn versions_are_read() {

@@ -43,19 +43,9 @@ unsafe impl Send for ListedDevice {}
 unsafe impl Sync for ListedDevice {}
 
 impl ListedDevice {
-    /// Whether calls to its driver must be serialised. Oclgrind 21.10 dequeues commands without a lock. PoCL 5 aborts
-    /// (`pocl_release_dlhandle_cache: Assertion`) when threads load modules while others launch; serialised calls make that
-    /// rarer, but its own threads race, too. That case can go with support for PoCL 5; later releases are not serialised.
+    /// Whether calls to its driver must be serialised. Oclgrind 21.10 dequeues commands without a lock.
     pub(crate) fn needs_serial_calls(&self) -> bool {
-        needs_serial_calls(&self.identity.platform, &self.platform_version)
-    }
-}
-
-fn needs_serial_calls(platform: &str, version: &str) -> bool {
-    match platform {
-        "Oclgrind" => true,
-        "Portable Computing Language" => version.contains("PoCL 5."),
-        _ => false,
+        self.identity.platform == "Oclgrind"
     }
 }
 
@@ -211,23 +201,4 @@ fn create_sub_devices(driver: &Driver, device: Raw, properties: &[isize]) -> Vec
         unsafe { call!(driver.check, clCreateSubDevices(device, properties, room, sub_devices, count)) }
     });
     created.unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn calls_to_drivers_with_races_are_serialised() {
-        const POCL: &str = "Portable Computing Language";
-        for (platform, version, expected) in [
-            (POCL, "OpenCL 3.0 PoCL 5.0+debian  Linux, None+Asserts, RELOC, SPIR, LLVM 16.0.6", true),
-            (POCL, "OpenCL 3.0 PoCL 3.1+debian  Linux, None+Asserts, RELOC, SPIR, LLVM 15.0.6", false),
-            (POCL, "OpenCL 3.0 PoCL 6.0", false),
-            ("Oclgrind", "OpenCL 1.2 (Oclgrind 21.10)", true),
-            ("NVIDIA CUDA", "OpenCL 3.0 CUDA 13.0.84", false),
-        ] {
-            assert_eq!(needs_serial_calls(platform, version), expected, "{platform} {version}");
-        }
-    }
 }

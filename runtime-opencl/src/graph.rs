@@ -17,6 +17,8 @@ use crate::convert::{self, FillPiece};
 use crate::driver::extensions::CommandBuffers;
 use crate::driver::handle::{CommandQueue, Event, Owned};
 use crate::driver::{Driver, Raw};
+use crate::grid_lock::Grid;
+use crate::hold::Hold;
 use crate::kernel::OpenClKernel;
 use crate::kernel_binding::KernelBinding;
 use crate::launch;
@@ -28,6 +30,16 @@ enum Command {
     Launch { kernel: OpenClKernel, binding: KernelBinding, shape: [[u32; 3]; 2] },
     Copy { to: (Raw, usize), from: (Raw, usize), bytes: usize },
     Fill { to: Raw, piece: FillPiece },
+}
+
+impl Command {
+    /// The kernel and the groups of a launch.
+    fn grid(&self) -> Option<Grid<'_>> {
+        match self {
+            Self::Launch { kernel, shape, .. } => Some((&kernel.name, *shape)),
+            Self::Copy { .. } | Self::Fill { .. } => None,
+        }
+    }
 }
 
 // SAFETY: any thread may use the objects; kernels are used under the graph's lock or through its unique owner.
@@ -112,7 +124,7 @@ impl OpenClGraph {
     }
 
     /// Enqueues the whole graph as one command.
-    pub(crate) fn enqueue(&self, queue: Raw, options: QueueOptions) -> Result<Owned<Event>> {
+    pub(crate) fn enqueue(&self, queue: Raw, options: QueueOptions, hold: &Hold) -> Result<Owned<Event>> {
         let mut state = self.state.lock();
         if !state.recorded.iter().any(|recorded| recorded.options == options) {
             let recorded = self.record(&state.nodes, options)?;
@@ -121,13 +133,19 @@ impl OpenClGraph {
         let matching = state.recorded.iter().find(|recorded| recorded.options == options);
         let buffer = matching.map_or(std::ptr::null_mut(), |recorded| recorded.buffer);
         let mut queues = [queue];
-        self.context.enqueue("clEnqueueCommandBufferKHR", |_, event| {
+        let grids: Vec<_> = state.nodes.iter().flat_map(|node| &node.0).filter_map(Command::grid).collect();
+        let guard = hold.keep_apart(&self.context, queue, &grids);
+        let event = self.context.enqueue("clEnqueueCommandBufferKHR", |_, event| {
             let none = std::ptr::null();
             // SAFETY: the command buffer is finalized and was recorded on a queue with the same properties.
             Some(unsafe {
                 (self.functions.clEnqueueCommandBufferKHR)(1, queues.as_mut_ptr(), buffer, 0, none, event)
             })
-        })
+        })?;
+        if let Some(guard) = guard {
+            guard.note(&grids, &event);
+        }
+        Ok(event)
     }
 }
 

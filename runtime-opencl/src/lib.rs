@@ -79,6 +79,7 @@ mod enqueuer;
 mod enumeration;
 mod formats;
 mod graph;
+mod grid_lock;
 mod hold;
 mod kernel;
 mod kernel_binding;

@@ -319,11 +319,16 @@ impl Queue for OpenClQueue {
         if first.is_some() {
             self.end_hold();
         }
+        let grids = [(kernel.name.as_c_str(), shape)];
         self.with_binding(kernel, |binding| {
             if !binding.set_args(kernel, launch.args())? {
                 self.end_hold();
                 let ticket = (&*self.progress, submit.ticket);
+                let guard = self.hold.keep_apart(&self.context, self.raw(), &grids);
                 let events = launch::launch_with_copies(self.enqueuer(), ticket, kernel, binding, launch)?;
+                if let (Some(guard), Some(last)) = (guard, events.last()) {
+                    guard.note(&grids, last);
+                }
                 self.note_submitted_all(submit, events);
                 return Ok(());
             }
@@ -335,8 +340,12 @@ impl Queue for OpenClQueue {
                 self.flush_if_needed(false);
                 return Ok(());
             }
+            let guard = self.hold.keep_apart(&self.context, self.raw(), &grids);
             let event = launch::enqueue(&self.context, self.raw(), binding.raw(), shape);
             let event = event.map_err(|error| kernel.with_name(error))?;
+            if let Some(guard) = guard {
+                guard.note(&grids, &event);
+            }
             if let Some(first) = first.take() {
                 first.wait_until_running(event.raw());
             }
@@ -456,7 +465,7 @@ impl Queue for OpenClQueue {
 
     fn replay(&self, submit: SubmitInfo, graph: &OpenClGraph) -> Result<()> {
         self.end_hold();
-        self.note_submitted(submit, graph.enqueue(self.raw(), self.options)?);
+        self.note_submitted(submit, graph.enqueue(self.raw(), self.options, &self.hold)?);
         Ok(())
     }
 
@@ -551,7 +560,7 @@ impl Queue for OpenClQueue {
     }
 
     fn resume(&self) -> Result<bool> {
-        let lasted = self.hold.end(&self.context)?;
+        let lasted = self.hold.end(&self.context, self.raw())?;
         self.flush()?;
         Ok(lasted)
     }

@@ -11,6 +11,8 @@
    old                         devices report OpenCL 1.2
    nvidia                      platforms report NVIDIA's name; there, a failure ends everything behind it
    waits                       releasing memory or a program waits for all queues, with a lock held that launches take, as on NVIDIA
+   grids                       as PoCL before 6.0, it aborts if launches of one kernel on two queues overlap that have the same group
+                               size and different numbers of groups, or if the binary of a program is read while its kernel runs
 
    All OpenCL functions have at most 14 parameters, all integers or pointers, so one trampoline forwards any of them. */
 #define _GNU_SOURCE
@@ -204,6 +206,111 @@ static void note_queue(const struct entry *entry, word queue) {
     pthread_mutex_unlock(&queues.lock);
 }
 
+/* The launches in flight, for `grids`. Those behind a user event have not begun. */
+struct launch {
+    word queue, event, gate;
+    size_t global[3], local[3];
+    char kernel[64];
+};
+static struct {
+    pthread_mutex_t lock;
+    struct launch all[1024];
+    int count;
+} launches = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+enum { PROGRAM_BINARIES = 0x1166, PROGRAM_KERNEL_NAMES = 0x1168, KERNEL_FUNCTION_NAME = 0x1190 };
+
+static int event_number(word event, word key) {
+    int number = 0;
+    find("clGetEventInfo")(event, key, sizeof number, (word)&number, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    return number;
+}
+
+static int is_held(const struct launch *launch) { return launch->gate && event_number(launch->gate, EXECUTION_STATUS) > 0; }
+
+static int is_pending(const struct launch *launch) { return event_number(launch->event, EXECUTION_STATUS) > 0; }
+
+static int is_running(const struct launch *launch) { return !is_held(launch) && is_pending(launch); }
+
+/* The user event that the commands of a queue wait for; 0 if there is none. */
+static struct {
+    word queue, event;
+} gates[256];
+static int gate_count;
+
+static word gate_of(word queue) {
+    for (int at = gate_count - 1; at >= 0; at--)
+        if (gates[at].queue == queue) return gates[at].event;
+    return 0;
+}
+
+static void note_gate(const word *a) {
+    enum { COMMAND_TYPE = 0x11D1, COMMAND_USER = 0x1204 };
+    for (word at = 0; at < a[1] && gate_count < 256; at++) {
+        word event = ((const word *)a[2])[at];
+        if (event_number(event, COMMAND_TYPE) != COMMAND_USER) continue;
+        find("clRetainEvent")(event, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        gates[gate_count].queue = a[0];
+        gates[gate_count++].event = event;
+    }
+}
+
+static struct launch launch_of(const word *a) {
+    struct launch launch = {.queue = a[0], .gate = gate_of(a[0])};
+    for (word axis = 0; axis < 3; axis++) {
+        launch.global[axis] = axis < a[2] ? ((const size_t *)a[4])[axis] : 1;
+        launch.local[axis] = axis < a[2] && a[5] ? ((const size_t *)a[5])[axis] : 1;
+    }
+    find("clGetKernelInfo")(a[1], KERNEL_FUNCTION_NAME, sizeof launch.kernel - 1, (word)launch.kernel, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    return launch;
+}
+
+static void abort_on_overlap(const struct launch *new) {
+    for (int at = 0; at < launches.count; at++) {
+        const struct launch *old = &launches.all[at];
+        int is_same = !strcmp(old->kernel, new->kernel) && !memcmp(old->local, new->local, sizeof new->local);
+        if (is_same && old->queue != new->queue && memcmp(old->global, new->global, sizeof new->global) && is_running(old)) abort();
+    }
+}
+
+static void abort_on_read(word program) {
+    char names[256] = "";
+    find("clGetProgramInfo")(program, PROGRAM_KERNEL_NAMES, sizeof names - 1, (word)names, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    pthread_mutex_lock(&launches.lock);
+    for (int at = 0; at < launches.count; at++)
+        if (strstr(names, launches.all[at].kernel) && is_running(&launches.all[at])) abort();
+    pthread_mutex_unlock(&launches.lock);
+}
+
+/* Calls the function, and aborts where PoCL may. */
+static word call_with_grids(const struct entry *entry, any real, const word *a) {
+    int is_launch = is(entry, "clEnqueueNDRangeKernel") && a[8];
+    if (is(entry, "clGetProgramInfo") && a[1] == PROGRAM_BINARIES && a[3]) abort_on_read(a[0]);
+    struct launch new = {0};
+    pthread_mutex_lock(&launches.lock);
+    if (is(entry, "clEnqueueBarrierWithWaitList")) note_gate(a);
+    for (int at = 0; at < launches.count && is(entry, "clSetUserEventStatus"); at++)
+        if (launches.all[at].gate == a[0]) abort_on_overlap(&launches.all[at]);
+    if (is_launch) {
+        new = launch_of(a);
+        if (!is_held(&new)) abort_on_overlap(&new);
+    }
+    if (!is_launch) pthread_mutex_unlock(&launches.lock);
+    word answer = real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]);
+    if (!is_launch) return answer;
+    int at = 0;
+    while (at < launches.count && is_pending(&launches.all[at])) at++;
+    if (!(int)answer && at < 1024) {
+        new.event = *(word *)a[8];
+        find("clRetainEvent")(new.event, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        if (at == launches.count) launches.count++;
+        else find("clReleaseEvent")(launches.all[at].event, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        launches.all[at] = new;
+    }
+    pthread_mutex_unlock(&launches.lock);
+    return answer;
+}
+
 /* The programs and kernels that are alive. */
 static atomic_int live_objects;
 
@@ -230,7 +337,9 @@ static word call(struct entry *entry, word *a) {
     if (!entry->real) return refuse(entry, a, INVALID_OPERATION);
     while (has_directive("never") && (is(entry, "clFinish") || is(entry, "clWaitForEvents"))) sleep(1);
     if (has_directive("waits")) wait_for_queues(entry, a);
-    word answer = entry->real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]);
+    word answer = has_directive("grids")
+                      ? call_with_grids(entry, entry->real, a)
+                      : entry->real(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]);
     /* Error codes have 32 bits. */
     if (entry->error < 0 && !returns_pointer(entry)) answer = (int)answer;
     apply_directives(entry, count, a, &answer);

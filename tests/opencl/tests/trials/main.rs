@@ -4,6 +4,7 @@
 mod driver_discovery;
 mod driver_faults;
 mod fusion_races;
+mod grid_races;
 mod kernels;
 mod load_errors;
 
@@ -16,13 +17,14 @@ fn main() -> ExitCode {
     if smoke_test::is_child() {
         return smoke_test::run();
     }
-    if let Some(code) = driver_discovery::child().or_else(load_errors::child) {
+    if let Some(code) = driver_discovery::child().or_else(grid_races::child).or_else(load_errors::child) {
         return code;
     }
     let trials = [
         driver_discovery::trials(),
         driver_faults::trials(),
         fusion_races::trials(),
+        grid_races::trials(),
         kernels::trials(),
         load_errors::trials(),
     ];
