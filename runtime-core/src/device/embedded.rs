@@ -277,7 +277,8 @@ impl EmbeddedDevice {
         let flashed = self.lock("read")?;
         let tensors = tensors(&flashed.borrow());
         let described = tensors.get(tensor).ok_or_else(|| {
-            let message = format!("no tensor {tensor}: the program has {}", counted(tensors.len(), "tensor"));
+            let message =
+                format!("no tensor {tensor}: the flashed program has {}", counted(tensors.len(), "tensor"));
             Error::invalid(message).in_operation("read").on_device(&self.device.name)
         })?;
         let mut array = HostArray::new(described.dtype(), described.shape())?;
