@@ -8,37 +8,39 @@
 //!
 //! # A first kernel
 //!
-//! The examples on this page need no hardware. They run on `null`, the backend of the test suite, whose code is
-//! a list of built-in kernels. On a real device only three things change: `Runtime::new()`, the device string,
-//! and the code.
+//! The kernel is in WGSL: it is checked, so that nothing here is `unsafe`, and runs on every device. Two crates are linked in,
+//! `runtime-host` and `runtime-kernel`; `Runtime::new()` finds installed backends as well.
 //!
 //! ```
-//! use runtime_core::{ModuleSource, Runtime, read, read_write};
+//! use runtime_core::{ModuleSource, Runtime};
 //!
-//! // On a real machine: `Runtime::new()`, which discovers the installed backends.
-//! let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
-//! let device = runtime.open("null:0")?; // "host:0", "cuda:1", …
+//! const SAXPY: &str = "
+//!     @group(0) @binding(0) var<storage, read> x: array<f32>;
+//!     @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+//!     @compute @workgroup_size(64) fn saxpy(@builtin(global_invocation_id) id: vec3u) {
+//!         y[id.x] += 2.0 * x[id.x];
+//!     }";
+//!
+//! let runtime =
+//!     Runtime::builder().register(runtime_host::backend()).with_lowering(runtime_kernel::wgsl()).build();
+//! let device = runtime.open("host")?; // "cuda:1", "vulkan", …
 //!
 //! // Tensors, in the device's default memory space.
 //! let x = device.tensor([3], &[1.0f32, 2.0, 3.0])?;
 //! let y = device.tensor([3], &[10.0f32, 20.0, 30.0])?;
 //!
-//! // Code. Native code is unsafe to construct: only its author knows which memory it accesses.
-//! // SAFETY: `saxpy_f32` reads all of x, and reads and writes all of y, as the launch below declares.
-//! let source = unsafe { ModuleSource::native("null", "saxpy_f32") };
-//! let saxpy = device.kernel(&source, "saxpy_f32")?;
-//!
-//! // Work. A launch returns at once, with an event.
+//! // Work: 1 group of 64 work-items. A launch returns at once, with an event.
+//! let saxpy = device.kernel(ModuleSource::wgsl(SAXPY), "saxpy")?;
 //! let queue = device.queue()?;
-//! let args = (read(&x), read_write(&y), 2.0f32); // in the order of the kernel's parameters
-//! let done = queue.launch(&saxpy, (1, 1), args)?; // 1 group of 1 work-item
+//! let done = queue.launch(&saxpy, (1, 64), (&x, &y))?; // in the order of the bindings
 //! done.wait()?; // or `done.await?`
 //! assert_eq!(y.to_vec::<f32>()?, [12.0, 24.0, 36.0]);
 //! # Ok::<(), runtime_core::Error>(())
 //! ```
 //!
-//! The same program in C on the host opens `"host"` and loads
-//! `void saxpy(const float *x, float *y, float a, long n)` in format `c`. It is in `examples/`, with more.
+//! The other examples of this documentation need neither hardware nor a compiler: they run on `null`, the backend of the test suite,
+//! whose native code is a list of built-in kernels. Native code, for example C on the host or CUDA C, is `unsafe` to construct:
+//! only its author knows which memory it accesses. `examples/` has such programs.
 //!
 //! # Ownership and lifetimes
 //!

@@ -35,6 +35,12 @@ pub const fn read_write(tensor: &Tensor) -> Arg<'_> {
 ///
 /// A complex number in a tuple is two arguments: its real and its imaginary part. [`layout(&tensor, rank)`](crate::code::layout) is
 /// the shape and the strides of a tensor, for a kernel that declares them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no list of launch arguments",
+    label = "expected a tuple such as `(&x, &y, 2.0f32)`, or a list of `Arg`",
+    note = "one argument is a tuple, too: `(&x,)`",
+    note = "integers need the width that the kernel takes: write `n as u32` or `n as i64` for a `usize`"
+)]
 pub trait Arguments<'a> {
     /// Calls `launch` with the list of arguments of `kernel`. Without a kernel, a tensor whose access the list does not
     /// state counts as read and written.

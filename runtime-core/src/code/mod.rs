@@ -27,3 +27,4 @@ pub use argument_tuples::{ArgList, Arguments, IntoArg};
 pub use layout::{TensorLayout, layout};
 pub use record::Record;
 pub use scalar::Scalar;
+pub use source::AsSource;

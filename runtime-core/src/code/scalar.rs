@@ -5,6 +5,11 @@ use half::{bf16, f16};
 use crate::{DType, Element};
 
 /// A Rust type that can be passed as a scalar argument. A complex number is none: it is two, one for each part.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no launch argument",
+    label = "expected a tensor (`&x`), a number, a `&Record` or an `Arg`",
+    note = "integers need the width that the kernel takes: write `n as u32` or `n as i64` for a `usize`"
+)]
 pub trait Scalar: Copy {
     /// Its element type.
     const DTYPE: DType;

@@ -19,6 +19,29 @@ use crate::{CodeFormat, DType, DeviceInfo, Error, ErrorKind, OptionValue, Option
 /// The load option of code for a debugger.
 pub(crate) const DEBUG: &str = "debug";
 
+/// Code that a kernel is taken from: a [`ModuleSource`], or a reference to one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what language it is in",
+    label = "expected a `ModuleSource`",
+    note = "write `ModuleSource::wgsl(text)` for a portable kernel, or `unsafe {{ ModuleSource::native(\"c\", text) }}`"
+)]
+pub trait AsSource {
+    /// The code.
+    fn as_source(&self) -> &ModuleSource;
+}
+
+impl AsSource for ModuleSource {
+    fn as_source(&self) -> &ModuleSource {
+        self
+    }
+}
+
+impl AsSource for &ModuleSource {
+    fn as_source(&self) -> &ModuleSource {
+        self
+    }
+}
+
 /// Code to load, with load options.
 ///
 /// Constructing one from native code is `unsafe`, because the code can do anything; loading and launching it is

@@ -2,11 +2,10 @@
 
 #![allow(unsafe_code, reason = "the caller is responsible for memory of other libraries")]
 
-use std::borrow::Borrow;
 use std::sync::Arc;
 
 use crate::code::argument_tuples::Arguments;
-use crate::code::source::ModuleSource;
+use crate::code::source::AsSource;
 use crate::device::common_runtime::CommonRuntime;
 use crate::device::host::Host;
 use crate::evaluate::{Benchmark, Evaluation, Measurement, TimedWork, Validation, time_work, validate};
@@ -18,7 +17,30 @@ use crate::tensor::layout::checked_elements;
 use crate::tensor::safetensors::Safetensors;
 use crate::{Element, Error, Kernel, LaunchConfig, Placement, Queue, QueueOptions, Result, Tensor};
 
-/// An opened device, shared.
+/// An opened device, shared: what [`Runtime::open`](crate::Runtime::open) returns.
+///
+/// Its methods are those of [`dyn CommonRuntime`](CommonRuntime#implementations):
+///
+/// | for | methods |
+/// | --- | --- |
+/// | tensors | `tensor`, `tensor_from_array`, `zeros`, `empty`, `allocate`, `load_tensor`; with a type that is chosen at run time `empty_of`, `full`, `arange`, `random` |
+/// | code | `kernel`, `load`, `compile` |
+/// | work | `queue`, `open_queue`, `default_queue` |
+/// | timing | `bench`, `evaluate` |
+/// | what it is | `info`, `device_name`, `memory_usage`, `telemetry`, `as_host`, `as_accelerator`, `as_embedded` |
+/// | other libraries | `import_dlpack`, `native`, `queue_from_native` |
+///
+/// ```
+/// # use runtime_core::Runtime;
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// use runtime_core::Device;
+///
+/// fn ones(device: &Device, n: usize) -> runtime_core::Result<runtime_core::Tensor> {
+///     device.tensor([n], &vec![1.0f32; n])
+/// }
+/// assert_eq!(ones(&runtime.open("null")?, 3)?.to_vec::<f32>()?, [1.0; 3]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 pub type Device = Arc<dyn CommonRuntime>;
 
 /// Methods of every opened device, for the common cases.
@@ -104,8 +126,12 @@ impl<'d> dyn CommonRuntime + 'd {
     ///
     /// # Errors
     /// As [`load`](CommonRuntime::load) and [`Module::kernel`](crate::Module::kernel).
-    pub fn kernel(&self, source: impl Borrow<ModuleSource>, name: &str) -> Result<Kernel> {
-        self.load(source.borrow())?.kernel(name)
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "a source that nobody needs any more is passed by value"
+    )]
+    pub fn kernel(&self, source: impl AsSource, name: &str) -> Result<Kernel> {
+        self.load(source.as_source())?.kernel(name)
     }
 
     /// Measures a kernel, step by step: what to expect, how many samples, and so on.

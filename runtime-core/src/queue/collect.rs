@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::code::owned_arg::OwnedArg;
 use crate::memory::buffer::Buffer;
+use crate::queue::Detour;
 use crate::queue::fusion_list::FusionList;
-use crate::queue::recording::Detour;
 use crate::queue::submit::{AccessSet, HazardGuards, QueueWaits, Submitted, WaitPlan, block};
 use crate::timeline::Timeline;
 use crate::timeline::hazards::{Dependencies, PROMOTED, Use};

@@ -31,7 +31,8 @@ use crate::code::arg::ArgValue;
 use crate::code::argument_tuples::Arguments;
 use crate::code::raw_launch::RawLaunch;
 use crate::model::lowering::LoweredKernel;
-use crate::queue::recording::Detour;
+use crate::queue::collect::Collector;
+use crate::queue::recording::Record;
 use crate::queue::submit::{AccessSet, SubmitFlags, Submitted, call_launch};
 use crate::timeline::Timeline;
 use crate::timeline::deferred_free::Resource;
@@ -76,6 +77,15 @@ pub struct Queue {
     detour: Option<Box<Detour>>,
     /// What fusers of the queue keep for later ones.
     pub(crate) fusion_cache: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+/// Where work goes that is not submitted.
+#[derive(Debug)]
+enum Detour {
+    /// Launches are listed, to be fused.
+    List(Collector),
+    /// Everything is recorded.
+    Record(Arc<dyn Record>),
 }
 
 impl Queue {

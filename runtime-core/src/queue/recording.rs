@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::queue::collect::Collector;
+use crate::queue::Detour;
 use crate::timeline::event::Event;
 use crate::{Arg, Error, Kernel, LaunchConfig, Queue, Result, Tensor};
 
@@ -35,15 +35,6 @@ pub(crate) trait Record: fmt::Debug + Send + Sync {
 
     /// An event that ends once all nodes so far have run.
     fn all(&self) -> Event;
-}
-
-/// What becomes of work that is passed to a queue, instead of a submission.
-#[derive(Debug)]
-pub(crate) enum Detour {
-    /// Launches are listed, to be fused.
-    List(Collector),
-    /// Everything is recorded.
-    Record(Arc<dyn Record>),
 }
 
 impl Queue {

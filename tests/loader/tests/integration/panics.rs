@@ -89,8 +89,10 @@ fn exercise_queues(device: &dyn CommonRuntime, errors: &mut Errors) -> Option<()
     Some(())
 }
 
-#[allow(unsafe_code, reason = "imports a tensor that it exported")]
+#[allow(unsafe_code, reason = "imports a tensor that it exported, and wraps a queue")]
 fn exchange(device: &dyn CommonRuntime, tensor: &Tensor, errors: &mut Errors) {
+    // SAFETY: the backend `null` takes any handle.
+    errors.keep(unsafe { device.queue_from_native(1) });
     let Some(lent) = errors.keep(tensor.to_dlpack()) else { return };
     let managed = lent.into_raw();
     // SAFETY: just exported, and not used elsewhere.

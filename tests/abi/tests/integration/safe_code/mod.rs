@@ -7,10 +7,12 @@
 
 mod compiler;
 mod dependencies;
+mod mistakes;
 mod needs_unsafe;
 
 use compiler::Compiler;
 use dependencies::{EVENTS, NO_EVENTS, PROGRAM};
+use mistakes::{MISTAKEN, MISTAKES};
 use needs_unsafe::{NEEDS_UNSAFE, NOT_CONSTRUCTIBLE};
 
 #[test]
@@ -53,5 +55,14 @@ fn only_events_are_dependencies() {
     for deps in NO_EVENTS {
         let refused = compiler.run(&PROGRAM.replace("DEPS", deps), true).expect_err(deps);
         assert!(refused.contains("error[E0308]: mismatched types"), "{deps}: {refused}");
+    }
+}
+
+#[test]
+fn usual_mistakes_name_the_remedy() {
+    let compiler = Compiler::new();
+    for (code, remedy) in MISTAKES {
+        let refused = compiler.run(&MISTAKEN.replace("CODE", code), false).expect_err(code);
+        assert!(refused.contains(remedy), "{code}: {refused}");
     }
 }
