@@ -12,7 +12,8 @@
 //!   instruction and loses the negation: both are built from comparisons.
 //! - NVIDIA's driver takes `SAbs` for a number that is not negative, and miscompiles a `switch` of the absolute value of
 //!   the most negative integer, which is that integer itself: it is built from the sign.
-//! - NVIDIA's driver (580.159, `sm_90`) refuses pipelines with `SSign` of a 64-bit integer: it is built from comparisons.
+//! - NVIDIA's driver (580.159, `sm_90`) refuses some pipelines with `SSign` of a 64-bit integer, or the same from comparisons, that
+//!   compare it with a quotient: it is a clamp to -1 and 1.
 //! - SPIR-V leaves `Pow` of a negative number undefined, and drivers return NaN, whereas the functions of C are exact for
 //!   whole exponents. Kernels rely on that (`pow(x, 3.0)` in GELU): exponents of 2, 3 and 4 become multiplications.
 
@@ -160,11 +161,9 @@ impl Fixups<'_> {
     fn sign(&self, new: &mut Rebuild<'_>, value: Value) -> Value {
         let size = self.size(value);
         let value = new.value(value);
-        let [below, zero, above] = [-1, 0, 1].map(|number| splat(new, Literal::I64(number), size));
-        let is_below = binary(new, BinaryOperator::Less, value, zero);
-        let is_above = binary(new, BinaryOperator::Greater, value, zero);
-        let rest = new.append(Expression::Select { condition: is_above, accept: above, reject: zero });
-        new.append(Expression::Select { condition: is_below, accept: below, reject: rest })
+        let [below, above] = [-1, 1].map(|number| Some(splat(new, Literal::I64(number), size)));
+        let fun = MathFunction::Clamp;
+        new.append(Expression::Math { fun, arg: value, arg1: below, arg2: above, arg3: None })
     }
 
     /// Extends `value`, an `i32`, to 64 bits of `kind`: the high word repeats the sign bit.
@@ -332,7 +331,9 @@ mod tests {
                         x[0] = sign(x[1]);
                         y[0] = sign(y[1]) + sign(vec2(y[2], y[3])).y;
                     }";
-        assert_eq!(extended_instructions(code), [GlslStd450Op::SSign as u32]);
+        use GlslStd450Op::{SMax, SMin, SSign};
+        let ids = [SSign, SMax, SMin, SMax, SMin].map(|op| op as u32);
+        assert_eq!(extended_instructions(code), ids);
     }
 
     #[test]
