@@ -11,6 +11,7 @@ const EXCEPTIONS: &[Exception] = &[
     exception("structures::random_structures_arrive_with_every_bit"),
     exception("dispatch::*"),
     exception("fusion*"),
+    exception("recording::a_dispatcher_is_recorded"),
     exception("threads::threads_run_new_code"),
 ];
 
