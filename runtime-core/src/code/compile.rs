@@ -18,26 +18,11 @@ use crate::{DeviceInfo, Error, ErrorKind, ModuleSource, Result};
 /// a processor's features alone takes 1 to 2 KiB.
 const IDENTITY_BYTES: usize = 1 << 14;
 
-/// Compiles `source`, lowered first if it is portable, to native code for `device`.
-///
-/// # Errors
-/// `Unsupported` for native code, and for a backend that does not give out compiled code; `CompileFailed`.
-pub(crate) fn compile_for_device(device: &OpenDevice, source: &ModuleSource) -> Result<Compiled> {
-    let annotate = |error: Error| error.in_operation("compile").on_device(&device.name);
-    let (plan, native, lowered) = lowered(source, &device.instance, &device.info).map_err(annotate)?;
-    native.check(&device.info, &device.instance).map_err(annotate)?;
-    let compile = |source: &ModuleSource| compile(device, source, "compile");
-    let native = compile(&native).map_err(|error| match plan {
-        Some(plan) => plan.with_own_lines(error, source, &device.info, compile),
-        None => error,
-    })?;
-    Ok(Compiled { native, lowered })
-}
-
 /// Compiles `source`, lowered first if it is portable, for an architecture of a backend. Makes no driver call.
 ///
 /// # Errors
-/// `NotFound` for an unknown architecture; `Unavailable` without the compiler; as [`compile_for_device`] otherwise.
+/// `NotFound` for an unknown architecture; `Unavailable` without the compiler; as
+/// [`CommonRuntime::compile`](crate::CommonRuntime::compile) otherwise.
 pub(crate) fn compile_for_architecture(
     instance: &Instance,
     architecture: &str,

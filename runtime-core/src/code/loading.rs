@@ -12,6 +12,7 @@ use crate::code::lowering::{LoweringPlan, find_lowering};
 use crate::code::portable::PortableText;
 use crate::code::source::DEBUG;
 use crate::model::code_load::CodeOrigin;
+use crate::model::compiled::{Compiled, CompiledCode};
 use crate::model::kernel_info::KernelInfo;
 use crate::model::lowering::LoweredKernel;
 use crate::timeline::open_device::OpenDevice;
@@ -63,20 +64,12 @@ impl<'s> Prepared<'s> {
         let Some(key) = key(device, source, plan)? else {
             return Self::uncached(device, source, plan);
         };
-        dump_lowered(device, source, plan, &key)?;
         let stages = Cell::new(Stages::default());
-        let built = device.instance.cache.get(&key, || build(device, source, plan, &stages));
+        let built = obtain(device, source, plan, &key, || build(device, source, plan, "load", &stages));
         let mut stages = stages.get();
         stages.read = started.elapsed().saturating_sub(stages.lower + stages.compile);
         match built {
-            Ok((code, outcome)) => {
-                // A file that the code includes may have changed before it was compiled.
-                let is_fresh = || self::key(device, source, plan).is_ok_and(|now| now.as_ref() == Some(&key));
-                if outcome == CacheOutcome::Miss && !is_fresh() {
-                    device.instance.cache.remove(&key);
-                }
-                Ok(Self::cached(Arc::unwrap_or_clone(code), outcome, key, stages, source))
-            }
+            Ok((code, outcome)) => Ok(Self::cached(code, outcome, key, stages, source)),
             // The backend cannot give out the compiled form of this code.
             Err(error) if error.kind() == ErrorKind::Unsupported => Self::uncached(device, source, plan),
             Err(error) => Err(error),
@@ -166,6 +159,44 @@ impl<'s> Prepared<'s> {
     }
 }
 
+/// Native code of `source` for a device, from the cache where possible.
+///
+/// # Errors
+/// As [`CommonRuntime::compile`](crate::CommonRuntime::compile).
+pub(crate) fn compile_through_cache(device: &OpenDevice, source: &ModuleSource) -> Result<Compiled> {
+    let source = &*read(device, source)?;
+    let plan = LoweringPlan::of(source, &device.instance, &device.info)?;
+    if plan.is_none() {
+        source.check(&device.info, &device.instance)?;
+    }
+    let build = || build(device, source, plan.as_ref(), "compile", &Cell::default());
+    let code = match key(device, source, plan.as_ref())? {
+        Some(key) => obtain(device, source, plan.as_ref(), &key, build)?.0,
+        None => build()?,
+    };
+    let CachedCode { format, code, log, options, lowered, resources } = code;
+    Ok(Compiled { native: CompiledCode { format, code, log, options, kernels: resources }, lowered })
+}
+
+/// The code of `key` from the cache, or as `build` makes it.
+fn obtain(
+    device: &OpenDevice,
+    source: &ModuleSource,
+    plan: Option<&LoweringPlan<'_>>,
+    key: &Key,
+    build: impl FnOnce() -> Result<CachedCode>,
+) -> Result<(CachedCode, CacheOutcome)> {
+    dump_lowered(device, source, plan, key)?;
+    let cache = &device.instance.cache;
+    let (code, outcome) = cache.get(key, build)?;
+    // A file that the code includes may have changed before it was compiled.
+    let is_fresh = || self::key(device, source, plan).is_ok_and(|now| now.as_ref() == Some(key));
+    if outcome == CacheOutcome::Miss && !is_fresh() {
+        cache.remove(key);
+    }
+    Ok((Arc::unwrap_or_clone(code), outcome))
+}
+
 /// The source with its code, read from its file if the device compiles such code. Other files are left to the backend.
 ///
 /// # Errors
@@ -222,17 +253,18 @@ fn debug_file(source: &ModuleSource, kernels: &[LoweredKernel]) -> Option<String
     (Path::new(&file).file_name() == Some(file.as_ref())).then_some(file)
 }
 
-/// Lowers and compiles code.
+/// Lowers and compiles code, as a part of `operation`, which errors name.
 fn build(
     device: &OpenDevice,
     source: &ModuleSource,
     plan: Option<&LoweringPlan<'_>>,
+    operation: &'static str,
     stages: &Cell<Stages>,
 ) -> Result<CachedCode> {
     let started = Instant::now();
     let (native, lowered) = lower(device, source, plan)?;
     let lower = started.elapsed();
-    let compile = |source: &ModuleSource| compile::compile(device, source, "load");
+    let compile = |source: &ModuleSource| compile::compile(device, source, operation);
     let compiled = compile(&native).map_err(|error| match plan {
         Some(plan) => plan.with_own_lines(error, source, &device.info, compile),
         None => error,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::code::compile;
+use crate::code::{compile, loading};
 use crate::evaluate::{self, Evaluation, Measurement};
 use crate::model::compiled::{Compiled, Fit};
 use crate::model::device_info::{MemoryUsage, Telemetry};
@@ -136,13 +136,16 @@ pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
         Module::load(self.opened().0, source)
     }
 
-    /// Compiles code to native code for this device, without loading it. Portable code is lowered first.
+    /// Compiles code to native code for this device, without loading it. Portable code is lowered first. The code cache is used as
+    /// by [`load`](Self::load).
     ///
     /// # Errors
     /// `CompileFailed`, with the complete log; `Unsupported` for native code, and if the backend does not give out compiled
     /// code; `InvalidArgument` for an unknown or invalid load option.
     fn compile(&self, source: &ModuleSource) -> Result<Compiled> {
-        compile::compile_for_device(self.opened().0, source)
+        let device = self.opened().0;
+        let compiled = loading::compile_through_cache(device, source);
+        compiled.map_err(|error| error.in_operation("compile").on_device(&device.name))
     }
 
     /// How native code fits this device and its driver, for code that was compiled elsewhere or earlier.

@@ -64,6 +64,18 @@ fn code_is_compiled_once_and_loaded_once() {
 }
 
 #[test]
+fn code_that_is_compiled_and_not_loaded_is_cached_as_well() {
+    let (folder, loads) = (tempfile::tempdir().unwrap(), Loads::default());
+    let compiled = open(folder.path(), &loads, &Options::new()).compile(&source("scale_f32")).unwrap();
+    let failing = Options::new().with("fail_call", "compile:1");
+    let other = open(folder.path(), &loads, &failing);
+    assert_eq!(other.compile(&source("scale_f32")).unwrap(), compiled);
+    assert!(other.compile(&source("noop")).is_err(), "that was never compiled");
+    assert!(scales(&other, "scale_f32", &source("scale_f32")));
+    assert_eq!(loads.origins(), [CodeOrigin::Cache]);
+}
+
+#[test]
 fn an_unshared_module_is_one_of_its_own() {
     let (folder, loads) = (tempfile::tempdir().unwrap(), Loads::default());
     let device = open(folder.path(), &loads, &Options::new());
