@@ -24,6 +24,36 @@ fn correct_outputs_pass_and_report_their_error() {
 }
 
 #[test]
+fn errors_are_found_in_every_piece() {
+    let expected = vec![1u16; 3 * PIECE + 5];
+    for position in [0, PIECE - 1, PIECE, 2 * PIECE, 3 * PIECE + 4] {
+        let mut actual = expected.clone();
+        actual[position] = 2;
+        let mismatch = check(&actual, &expected).unwrap_err();
+        assert_eq!((mismatch.wrong, mismatch.index), (1, vec![position]));
+    }
+}
+
+#[test]
+fn the_fast_path_agrees_with_single_elements() {
+    let values = [0.0, -0.0, 1.0, 1.001, 1.1, -1.0, 6e-5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+    let pairs = || values.iter().flat_map(|a| values.iter().map(move |b| (*a, *b)));
+    let bounds = [(0.0, 0.0), (1e-3, 1e-6), (0.0, f64::INFINITY), (f64::INFINITY, 0.0)];
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        for ((a, b), bounds) in pairs().flat_map(|pair| bounds.map(|bounds| (pair, bounds))) {
+            let of = |value: f64| HostArray::full(dtype, &[1], crate::Number::Float(value)).unwrap();
+            let (a, b) = (of(a), of(b));
+            let (a, b) = (a.bytes(), b.bytes());
+            let error = ElementValue::read(dtype, a).error(ElementValue::read(dtype, b), bounds);
+            if let Some((absolute, ulp)) = close_errors(dtype, (a, b), bounds).filter(|_| a != b) {
+                assert!(error.excess <= 1.0, "{a:?} {b:?} {bounds:?}");
+                assert_eq!((absolute, ulp), (error.absolute_error, ulp_distance(dtype, a, b)));
+            }
+        }
+    }
+}
+
+#[test]
 fn defaults_follow_the_dtype() {
     assert!(check(&[1.0f32 + 9e-6], &[1.0]).is_ok() && check(&[1.0f32 + 2e-5], &[1.0]).is_err());
     assert!(check(&[1.0f64 + 9e-8], &[1.0]).is_ok() && check(&[1.0f64 + 2e-7], &[1.0]).is_err());

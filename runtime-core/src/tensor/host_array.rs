@@ -1,6 +1,7 @@
 //! Arrays in host memory, for data on its way into and out of tensors.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::{DType, Element, Error, ErrorKind, Result};
 
@@ -28,7 +29,8 @@ pub struct HostArray {
     dtype: DType,
     shape: Vec<usize>,
     len_bytes: usize,
-    blocks: Box<[AlignedBlock]>,
+    /// Shared with clones until one of them is written.
+    blocks: Arc<Box<[AlignedBlock]>>,
 }
 
 impl HostArray {
@@ -46,7 +48,7 @@ impl HostArray {
                 format!("cannot allocate {len_bytes} bytes of host memory for {dtype} {shape:?}"),
             )
         })?;
-        Ok(Self { dtype, shape: shape.to_vec(), len_bytes, blocks })
+        Ok(Self { dtype, shape: shape.to_vec(), len_bytes, blocks: Arc::new(blocks) })
     }
 
     /// Copies elements in row-major order.
@@ -108,7 +110,8 @@ impl HostArray {
     /// The bytes of all elements, for writing.
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.blocks)[..self.len_bytes]
+        let blocks: &mut Box<_> = Arc::make_mut(&mut self.blocks);
+        &mut bytemuck::cast_slice_mut(blocks)[..self.len_bytes]
     }
 
     /// The elements as values of `T`.
@@ -177,6 +180,14 @@ mod tests {
         assert_eq!(array.as_slice::<i32>().unwrap(), [1, 2, 3, -4]);
         assert_eq!((array.dtype(), array.shape(), array.len()), (DType::I32, &[2, 2][..], 4));
         assert!(array.as_slice::<f32>().unwrap_err().message().contains("holds i32, not f32"));
+    }
+
+    #[test]
+    fn a_clone_is_an_array_of_its_own() {
+        let mut array = HostArray::from_slice(&[2], &[1i32, 2]).unwrap();
+        let clone = array.clone();
+        array.as_slice_mut::<i32>().unwrap()[0] = 7;
+        assert_eq!((array.as_slice().unwrap(), clone.as_slice().unwrap()), (&[7, 2][..], &[1, 2][..]));
     }
 
     #[test]
