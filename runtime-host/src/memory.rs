@@ -15,8 +15,8 @@ pub(crate) const ALIGNMENT_BYTES: usize = 256;
 /// Alignment that `calloc` guarantees.
 const CALLOC_ALIGNMENT_BYTES: usize = 16;
 
-/// Allocations of at least this size prefer huge pages; smaller ones would use few or none.
-const LARGE_BYTES: usize = 4 << 20;
+/// Allocations of at least this size prefer huge pages.
+const LARGE_BYTES: usize = 2 << 20;
 
 /// A range of host memory.
 #[derive(Debug)]
@@ -54,6 +54,11 @@ impl HostBuffer {
         if huge_pages {
             return Ok(Self::mapped(platform::map_huge(bytes, alignment)?, bytes));
         }
+        if bytes >= LARGE_BYTES
+            && let Ok(Some(mapping)) = platform::map_transparent_huge(bytes, alignment)
+        {
+            return Ok(Self::mapped(mapping, bytes));
+        }
         // For a larger alignment, the standard library would not call `calloc` but write every byte.
         let padded =
             bytes.checked_add(alignment - CALLOC_ALIGNMENT_BYTES).ok_or_else(|| out_of_memory(bytes))?;
@@ -65,9 +70,6 @@ impl HostBuffer {
             return Err(out_of_memory(bytes));
         }
         let start = base.wrapping_add(base.align_offset(alignment));
-        if bytes >= LARGE_BYTES {
-            platform::prefer_huge(start, bytes);
-        }
         Ok(Self { start, bytes, owner: Owner::Heap(base, layout) })
     }
 
@@ -221,6 +223,16 @@ mod tests {
                 assert_eq!(error.kind(), ErrorKind::Unavailable);
                 assert!(error.message().contains("nr_hugepages"), "{error}");
             }
+        }
+    }
+
+    #[test]
+    fn large_allocations_begin_on_a_huge_page() {
+        // Where the system has none, there is nothing to test.
+        if let Ok(Some(mapping)) = platform::map_transparent_huge(LARGE_BYTES, 1) {
+            platform::unmap(&mapping);
+            let buffer = HostBuffer::allocate(LARGE_BYTES, 1, false).unwrap();
+            assert_eq!(buffer.kernel_address() % platform::huge_page_bytes(), 0);
         }
     }
 

@@ -136,15 +136,34 @@ pub(crate) struct Mapping {
     pub(crate) start: *mut u8,
 }
 
-/// Advises the system to back memory with huge pages, which reduces TLB misses.
-pub(crate) fn prefer_huge(start: *mut u8, bytes: usize) {
-    let page = usize::try_from(page_bytes()).unwrap_or(4096);
-    let before = start.align_offset(page);
-    if let Some(inside) = bytes.checked_sub(before) {
-        let whole = inside - inside % page;
-        // SAFETY: whole pages of the caller's memory, whose contents are unchanged. A failure is harmless.
-        unsafe { libc::madvise(start.wrapping_add(before).cast(), whole, libc::MADV_HUGEPAGE) };
+/// Maps `bytes` bytes in transparent huge pages, which reduce TLB misses; `None` if the system has none.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub(crate) fn map_transparent_huge(bytes: usize, alignment_bytes: usize) -> Result<Option<Mapping>> {
+    let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let page = usize::try_from(huge_page_bytes()).unwrap_or(0);
+    if page == 0 || modes.is_empty() || modes.contains("[never]") {
+        return Ok(None);
     }
+    let (rounded, alignment) = (whole_pages(bytes, page)?, alignment_bytes.max(page));
+    let padded = rounded.checked_add(alignment).ok_or_else(|| too_much(bytes))?;
+    let mapping = map(padded, alignment, 0).ok_or_else(|| too_much(bytes))?;
+    // SAFETY: the range is inside the mapping just made, which is at least one alignment longer.
+    let advised = unsafe { libc::madvise(mapping.start.cast(), rounded, libc::MADV_HUGEPAGE) };
+    if advised != 0 {
+        unmap(&mapping);
+        return Ok(None);
+    }
+    Ok(Some(mapping))
+}
+
+fn whole_pages(bytes: usize, page: usize) -> Result<usize> {
+    bytes.checked_next_multiple_of(page.max(1)).ok_or_else(|| too_much(bytes))
+}
+
+fn too_much(bytes: usize) -> Error {
+    Error::new(ErrorKind::OutOfMemory, format!("cannot map {bytes} bytes in huge pages; allocate less"))
 }
 
 /// Maps `bytes` bytes in huge pages: transparent ones if enabled, otherwise reserved ones.
@@ -152,23 +171,11 @@ pub(crate) fn prefer_huge(start: *mut u8, bytes: usize) {
 /// # Errors
 /// `Unavailable`, with the remedy, if there are none; `OutOfMemory`.
 pub(crate) fn map_huge(bytes: usize, alignment_bytes: usize) -> Result<Mapping> {
-    let page = usize::try_from(huge_page_bytes()).unwrap_or(0);
-    let too_much = || {
-        Error::new(ErrorKind::OutOfMemory, format!("cannot map {bytes} bytes in huge pages; allocate less"))
-    };
-    let rounded = bytes.checked_next_multiple_of(page.max(1)).ok_or_else(too_much)?;
-    let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
-    if page != 0 && !modes.is_empty() && !modes.contains("[never]") {
-        let alignment = alignment_bytes.max(page);
-        let mapping =
-            map(rounded.checked_add(alignment).ok_or_else(too_much)?, alignment, 0).ok_or_else(too_much)?;
-        // SAFETY: the range is inside the mapping just made, which is at least one alignment longer.
-        let advised = unsafe { libc::madvise(mapping.start.cast(), rounded, libc::MADV_HUGEPAGE) };
-        if advised == 0 {
-            return Ok(mapping);
-        }
-        unmap(&mapping);
+    if let Some(mapping) = map_transparent_huge(bytes, alignment_bytes)? {
+        return Ok(mapping);
     }
+    let page = usize::try_from(huge_page_bytes()).unwrap_or(0);
+    let rounded = whole_pages(bytes, page)?;
     let reserved = if page != 0 && alignment_bytes <= page {
         map(rounded, alignment_bytes, libc::MAP_HUGETLB)
     } else {
