@@ -6,7 +6,7 @@ mod module_source;
 mod packaged;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use runtime_core::evaluate::{EachCall, Tolerance};
 use runtime_core::{
@@ -49,6 +49,8 @@ pub struct Job {
     pub(crate) expected_later: Outputs,
     /// Inputs that no candidate has seen.
     pub(crate) fresh: FreshInputs,
+    /// What runners get, once one needs it.
+    pub(crate) data: OnceLock<Arc<JobData>>,
 }
 
 /// The content of tensors, and what a call makes of it.
@@ -58,6 +60,20 @@ pub(crate) struct JobData {
     pub(crate) inputs: Vec<Option<HostArray>>,
     /// As [`Job::expected`].
     pub(crate) expected: Outputs,
+    /// The poison of each of these, with the index of its argument.
+    poison: Vec<(usize, u8)>,
+}
+
+impl JobData {
+    pub(crate) fn new(inputs: Vec<Option<HostArray>>, expected: Outputs, tolerance: &Tolerance) -> Self {
+        let poison = expected.iter().map(|(arg, _)| (*arg, tolerance.poison(&expected, *arg))).collect();
+        Self { inputs, expected, poison }
+    }
+
+    /// What an output holds before a call; `None` if nothing is known of what is expected.
+    pub(crate) fn poison(&self, arg: usize) -> Option<u8> {
+        self.poison.iter().find(|(index, _)| *index == arg).map(|(_, byte)| *byte)
+    }
 }
 
 impl Due {
@@ -113,6 +129,7 @@ impl Job {
             expected: Ok(Vec::new()),
             expected_later: Vec::new(),
             fresh: FreshInputs::new(),
+            data: OnceLock::new(),
         }
     }
 
@@ -166,6 +183,7 @@ impl Job {
             _ => Vec::new(),
         };
         self.expected = found.map(|mut outputs| outputs.next().unwrap_or_default());
+        self.data = OnceLock::new();
     }
 
     /// What is expected, from one file for each output.
@@ -192,6 +210,8 @@ impl Job {
         let fresh = std::thread::scope(|scope| {
             let fresh = scope.spawn(|| Self::prepared(spec).into_expected_data(runtime, both));
             self.find_expected_with(runtime, runner, calls);
+            // For the candidate; an error is found again.
+            let _ = self.data();
             fresh.join()
         });
         // An error is found again when they are needed.
@@ -200,16 +220,21 @@ impl Job {
         }
     }
 
-    /// The data of the spec.
+    /// The data of the spec, after what is expected was found.
     ///
     /// # Errors
     /// Those of preparing it.
-    pub(crate) fn data(&self) -> Result<JobData> {
-        Ok(JobData { inputs: self.inputs.clone()?, expected: self.expected.clone()? })
+    pub(crate) fn data(&self) -> Result<Arc<JobData>> {
+        if let Some(data) = self.data.get() {
+            return Ok(Arc::clone(data));
+        }
+        let data = JobData::new(self.inputs.clone()?, self.expected.clone()?, &self.tolerance());
+        Ok(Arc::clone(self.data.get_or_init(|| Arc::new(data))))
     }
 
     fn into_data(self) -> Result<JobData> {
-        Ok(JobData { inputs: self.inputs?, expected: self.expected? })
+        let tolerance = self.tolerance();
+        Ok(JobData::new(self.inputs?, self.expected?, &tolerance))
     }
 
     /// The data, after what is expected was found.

@@ -36,7 +36,7 @@ pub enum Check {
     FirstCalls,
     /// A window that may be timed: chosen at random, or because a block of it is wrong.
     TimedWindow,
-    /// The window behind those that are timed.
+    /// The last window that is timed.
     LastWindow,
     /// A call behind them on what the one before has left.
     LaterCall,
@@ -49,7 +49,7 @@ impl fmt::Display for Finding {
         let check = match self.check {
             Check::FirstCalls => "a first call",
             Check::TimedWindow => "one of those that are timed",
-            Check::LastWindow => "the one behind those that are timed",
+            Check::LastWindow => "the last one that is timed",
             Check::LaterCall => "a call on the results of the one before",
             Check::SingleCall => "a single call behind those that are timed",
         };

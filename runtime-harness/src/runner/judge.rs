@@ -150,7 +150,7 @@ impl<'j> Judge<'j> {
         (device, heartbeat): (&dyn CommonRuntime, Option<Arc<Heartbeat>>),
         setup: &'j RunnerSetup,
     ) -> Result<Self> {
-        let data = Arc::new(job.data()?);
+        let data = job.data()?;
         let code = (job, &job.spec.kernel, job.spec.config);
         let sets = vec![Arc::clone(&data); 2];
         let loaded = Loaded::new(code, device, setup, sets, Role::Candidate)?;
@@ -159,7 +159,7 @@ impl<'j> Judge<'j> {
             setup,
             info: device.info().clone(),
             data,
-            windows: Windows::new(loaded, job, heartbeat),
+            windows: Windows::new(loaded, job, device.info(), heartbeat),
         })
     }
 
@@ -185,7 +185,6 @@ impl<'j> Judge<'j> {
         let mut outcome = None;
         if !measurement.validation.is_failed() {
             let median_ns = measurement.statistics.median_ns;
-            self.windows.last_window(self.windows.affordable(measurement.number, median_ns))?;
             self.windows.later_calls(self.job)?;
             outcome = self.inconsistency(median_ns, 0)?;
             if outcome.is_some() {

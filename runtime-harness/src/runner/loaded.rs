@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use runtime_core::backend::{SandboxPolicy, TemporaryFolder};
-use runtime_core::evaluate::{EachCall, Tolerance};
+use runtime_core::evaluate::EachCall;
 use runtime_core::{
     Access, CodeFormat, CommonRuntime, DeviceKind, Error, ErrorKind, HostArray, LaunchConfig, Options, Result,
 };
@@ -159,6 +159,24 @@ pub(super) struct TensorSet {
     pub(super) data: Arc<JobData>,
 }
 
+impl TensorSet {
+    /// Writes the inputs.
+    pub(super) fn write_inputs(&self, memory: &SharedMemory) {
+        for tensor in &self.tensors {
+            if let Some(input) = &self.data.inputs[tensor.arg] {
+                tensor.write(memory, input.bytes());
+            }
+        }
+    }
+
+    /// Writes poison into what a call only writes.
+    pub(super) fn poison(&self, memory: &SharedMemory) {
+        for tensor in self.tensors.iter().filter(|tensor| tensor.access == Access::Write) {
+            tensor.fill(memory, tensor.poison);
+        }
+    }
+}
+
 /// Bytes between tensors that nobody may write.
 #[derive(Debug)]
 pub(super) struct Canary {
@@ -180,7 +198,8 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// Compiles code, which is not loaded here, and starts a runner that loads it: with a set of tensors for each of `data`.
+    /// Compiles code, which is not loaded here, and starts a runner that loads it: with a set of tensors for each of `data`, in which
+    /// inputs and poison are written.
     ///
     /// # Errors
     /// Those of compiling, of starting a runner, and of loading.
@@ -195,13 +214,23 @@ impl Loaded {
         let (file, options, package) = shared_object(job, code, device, folder.path())?;
         let mut layout = Layout::new();
         let sets = data.into_iter().map(|data| layout.add(job, data)).collect::<Result<Vec<_>>>()?;
-        let (sets, args) = sets.into_iter().unzip();
-        let (memory, shared) = SharedMemory::create(layout.end).map_err(|error| failed(&error))?;
+        let (sets, args): (Vec<TensorSet>, Vec<_>) = sets.into_iter().unzip();
+        let (memory, shared) =
+            SharedMemory::create(layout.end, layout.largest).map_err(|error| failed(&error))?;
         let mut readable = readable(code, &file);
         readable.push(setup.backend.clone());
         let is_trusted = role == Role::Reference;
         let policy = if is_trusted { SandboxPolicy::Off } else { SandboxPolicy::of_process()? };
-        let mut runner = Runner::start(policy, &readable, shared)?;
+        let mut runner = std::thread::scope(|scope| {
+            // What a set holds at first: new memory takes long to write, and so does starting a process.
+            for set in &sets {
+                scope.spawn(|| {
+                    set.write_inputs(&memory);
+                    set.poison(&memory);
+                });
+            }
+            Runner::start(policy, &readable, shared)
+        })?;
         runner.load(Load {
             backend: setup.backend.clone(),
             code: file,
@@ -214,20 +243,10 @@ impl Loaded {
         Ok(Self { runner, memory, sets, canaries: layout.canaries, package, _folder: folder })
     }
 
-    /// Writes the inputs of a set.
-    pub(super) fn write_inputs(&self, set: usize) {
-        let TensorSet { tensors, data } = &self.sets[set];
-        for tensor in tensors {
-            if let Some(input) = &data.inputs[tensor.arg] {
-                tensor.write(&self.memory, input.bytes());
-            }
-        }
-    }
-
     /// Writes initial data into what a call reads and writes, and poison into what it only writes.
     pub(super) fn prepare_outputs(&self, set: usize) {
         self.restore(set, Due::First);
-        self.poison(set);
+        self.sets[set].poison(&self.memory);
     }
 
     /// Writes initial data into what a call reads and writes.
@@ -240,13 +259,6 @@ impl Loaded {
         }
     }
 
-    /// Writes poison into what a call only writes.
-    pub(super) fn poison(&self, set: usize) {
-        for tensor in self.sets[set].tensors.iter().filter(|tensor| tensor.access == Access::Write) {
-            tensor.fill(&self.memory, tensor.poison);
-        }
-    }
-
     /// Other bytes for what a call only writes.
     pub(super) fn change_poison(&mut self, set: usize) {
         for tensor in &mut self.sets[set].tensors {
@@ -255,14 +267,14 @@ impl Loaded {
     }
 
     /// Gives a set other inputs.
-    pub(super) fn replace_data(&mut self, index: usize, data: Arc<JobData>, tolerance: &Tolerance) {
+    pub(super) fn replace_data(&mut self, index: usize, data: Arc<JobData>) {
         let set = &mut self.sets[index];
-        // If nothing is known of what is expected, the poison of other data is the best.
-        for tensor in set.tensors.iter_mut().filter(|_| !data.expected.is_empty()) {
-            tensor.poison = tolerance.poison(&data.expected, tensor.arg);
+        for tensor in &mut set.tensors {
+            // If nothing is known of what is expected, the poison of other data is the best.
+            tensor.poison = data.poison(tensor.arg).unwrap_or(tensor.poison);
         }
         set.data = data;
-        self.write_inputs(index);
+        set.write_inputs(&self.memory);
     }
 
     /// The contents of the written tensors of a set, each with the index of its argument.
@@ -346,11 +358,13 @@ fn readable(code: &KernelSource, file: &Path) -> Vec<PathBuf> {
 struct Layout {
     canaries: Vec<Canary>,
     end: usize,
+    /// The bytes of the largest tensor.
+    largest: usize,
 }
 
 impl Layout {
     const fn new() -> Self {
-        Self { canaries: Vec::new(), end: 0 }
+        Self { canaries: Vec::new(), end: 0, largest: 0 }
     }
 
     /// Adds a set of tensors, and what the runner is told about it.
@@ -362,7 +376,7 @@ impl Layout {
                 ArgumentKind::Tensor(tensor) => {
                     let (at, bytes, access) = (self.end, bytes_of(tensor)?, tensor.access);
                     let (span, view) = (span_of(tensor)?, View::of(tensor));
-                    let poison = job.tolerance().poison(&data.expected, index);
+                    let poison = data.poison(index).unwrap_or(u8::MAX);
                     let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
                     let strides = view.as_ref().map(|view| view.strides.clone());
                     let (elements, offset) = (span / dtype.bytes(), tensor.offset);
@@ -379,6 +393,7 @@ impl Layout {
                         poison,
                     });
                     self.end += span;
+                    self.largest = self.largest.max(span);
                     self.add_canary(span.next_multiple_of(PAGE) - span);
                     Parameter::Tensor { dtype, shape, region, reads: access.reads(), writes: access.writes() }
                 }

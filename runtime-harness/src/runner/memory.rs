@@ -9,20 +9,21 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use memmap2::{MmapOptions, MmapRaw};
 use runtime_core::backend::huge_page_file;
 
-/// The size of a huge page; less memory is not worth one.
-const HUGE: usize = 2 << 20;
+/// In an ordinary evaluation, the host's backend prefers huge pages for tensors of at least this size.
+const LARGE: usize = 2 << 20;
 
 /// Memory that another process may change at any time: it is copied, never borrowed.
 #[derive(Debug)]
 pub(super) struct SharedMemory(MmapRaw);
 
 impl SharedMemory {
-    /// New memory, all zeros, and the file that another process can map; in huge pages if the system can.
+    /// New memory, all zeros, and the file that another process can map; for a tensor of the size `largest`, in huge pages if the system
+    /// can.
     ///
     /// # Errors
     /// Any error of the system.
-    pub(super) fn create(bytes: usize) -> io::Result<(Self, File)> {
-        let file = match bytes < HUGE {
+    pub(super) fn create(bytes: usize, largest: usize) -> io::Result<(Self, File)> {
+        let file = match largest < LARGE {
             true => small_pages(bytes)?,
             false => huge_page_file(bytes).or_else(|_| small_pages(bytes))?,
         };
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn both_mappings_are_the_same_memory_of_a_fixed_size() {
-        let (ours, file) = SharedMemory::create(10_000).unwrap();
+        let (ours, file) = SharedMemory::create(10_000, 5_000).unwrap();
         assert!(file.set_len(1).is_err() && file.set_len(1 << 20).is_err());
         check(&ours, &file);
     }
@@ -119,6 +120,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "outside")]
     fn nothing_outside_is_read() {
-        SharedMemory::create(100).unwrap().0.read(98, &mut [0; 3]);
+        SharedMemory::create(100, 100).unwrap().0.read(98, &mut [0; 3]);
     }
 }

@@ -1,11 +1,12 @@
 //! Windows of calls in a runner: what is prepared before them, and compared after them.
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime_core::evaluate::{CallWindows, HostCaches, Mismatch, Tolerance, Validation};
-use runtime_core::{Access, Error, ErrorKind, HostArray, Result};
+use runtime_core::evaluate::{Agreement, CallWindows, HostCaches, Mismatch, Tolerance, Validation};
+use runtime_core::{Access, DeviceInfo, Error, ErrorKind, HostArray, Result};
 
 use super::loaded::{Canary, Loaded, SharedTensor};
 use super::process::WindowTime;
@@ -20,6 +21,10 @@ const CHECKED: u64 = 8;
 const BLOCK: usize = 4096;
 /// and so many of each tensor.
 const BLOCKS: usize = 32;
+/// Elements that are compared at once where all are.
+const PIECE: usize = 1 << 14;
+/// Bytes that are copied at once.
+const COPIED: usize = 8 << 20;
 /// Fewer calls are not preceded by one that fills the caches: it would cost more than it changes.
 const WARMED: u64 = 8;
 
@@ -43,6 +48,8 @@ pub(super) struct Windows {
     caches: Option<HostCaches>,
     /// Before the next window.
     is_flush_due: bool,
+    /// Those of the last-level cache.
+    cache_bytes: usize,
     pub(super) history: History,
 }
 
@@ -52,6 +59,8 @@ pub(super) struct History {
     /// Calls of the candidate.
     pub(super) calls: u64,
     windows: usize,
+    /// The last window of several calls or of one, if it was not compared in full: its set, and its calls.
+    unchecked: Option<(usize, u64)>,
     /// The first wrong output, in a window behind the first one.
     pub(super) wrong: Option<Mismatch>,
     /// Where the first wrong output was found.
@@ -68,8 +77,14 @@ pub(super) struct SingleCall {
 }
 
 impl Windows {
-    /// Windows of a candidate, after its inputs and the canaries are written.
-    pub(super) fn new(loaded: Loaded, job: &Job, heartbeat: Option<Arc<Heartbeat>>) -> Self {
+    /// Windows of a candidate, after the canaries are written.
+    pub(super) fn new(
+        loaded: Loaded,
+        job: &Job,
+        host: &DeviceInfo,
+        heartbeat: Option<Arc<Heartbeat>>,
+    ) -> Self {
+        let last_level = ["l3_bytes", "l2_bytes"].iter().find_map(|level| host.properties.integer(level));
         let restores_each_call = job.spec.restores_each_call();
         let windows = Self {
             loaded,
@@ -81,9 +96,9 @@ impl Windows {
             is_cold: false,
             caches: None,
             is_flush_due: false,
+            cache_bytes: last_level.and_then(|bytes| bytes.try_into().ok()).unwrap_or(usize::MAX),
             history: History::default(),
         };
-        (0..windows.loaded.sets.len()).for_each(|set| windows.loaded.write_inputs(set));
         for canary in &windows.loaded.canaries {
             windows.loaded.memory.write(canary.at, &windows.pattern(canary));
         }
@@ -98,16 +113,6 @@ impl Windows {
     /// How long a window may take.
     pub(super) fn max_window(&self) -> Duration {
         heartbeat::max_window(self.heartbeat.as_deref())
-    }
-
-    /// As many of these calls as a window may have, if a call takes this time.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "saturates, and is not negative"
-    )]
-    pub(super) fn affordable(&self, number: u64, call_ns: f64) -> u64 {
-        number.min((self.max_window().as_nanos() as f64 / call_ns) as u64).max(1)
     }
 
     /// What a canary holds.
@@ -134,14 +139,21 @@ impl Windows {
         let is_flushed = std::mem::take(&mut self.is_flush_due);
         if let Some(caches) = self.caches.as_mut().filter(|_| is_flushed) {
             // What the runner's processors hold of the tensors is lost when the judge writes them.
-            self.loaded.write_inputs(index);
+            let Loaded { sets, memory, .. } = &self.loaded;
+            sets[index].write_inputs(memory);
             caches.evict();
         }
-        if number >= WARMED && !(self.keeps_state || self.is_cold || is_flushed) {
+        if self.is_warmed(index, number) && !(self.keeps_state || self.is_cold || is_flushed) {
             self.window(index, 1)?;
         }
         self.history.windows += 1;
         self.window(index, number)
+    }
+
+    /// Whether a call fills the caches before so many: if they can hold the set.
+    fn is_warmed(&self, index: usize, number: u64) -> bool {
+        let bytes: usize = self.loaded.sets[index].tensors.iter().map(|tensor| tensor.span).sum();
+        number >= WARMED && bytes <= self.cache_bytes
     }
 
     /// Makes a single call on initial data and poisoned outputs, after one with another set: the code is warm then, the data is not. What
@@ -150,7 +162,7 @@ impl Windows {
         let other = (index + 1) % self.loaded.sets.len();
         self.loaded.restore(other, Due::Later);
         self.window(other, 1)?;
-        self.loaded.replace_data(index, data, &self.tolerance);
+        self.loaded.replace_data(index, data);
         self.loaded.prepare_outputs(index);
         self.history.windows += 1;
         self.window(index, 1)
@@ -212,14 +224,12 @@ impl Windows {
         Ok(first.unwrap_or_default())
     }
 
-    /// One more window, which is checked: as long as those that were timed.
-    ///
-    /// # Errors
-    /// As for [`first_calls`](Self::first_calls).
-    pub(super) fn last_window(&mut self, number: u64) -> Result<()> {
-        let (index, number) = (self.next_set(), if self.restores_each_call { 1 } else { number });
-        self.batch(index, number)?;
-        self.check_all(index, number, Check::LastWindow)
+    /// Compares what the last timed window has left, in full. The runner has been stopped since.
+    fn check_last(&mut self) -> Result<()> {
+        match self.history.unchecked.take().filter(|_| self.history.wrong.is_none()) {
+            Some((index, number)) => self.check_all(index, number, Check::LastWindow),
+            None => Ok(()),
+        }
     }
 
     /// Calls that depend on each other, the last of which is compared with those of the reference.
@@ -234,7 +244,7 @@ impl Windows {
         self.batch(index, 1)?;
         for _ in 1..LATER_CALLS {
             self.loaded.restore(index, Due::Later);
-            self.loaded.poison(index);
+            self.loaded.sets[index].poison(&self.loaded.memory);
             self.window(index, 1)?;
         }
         self.check_unchanged(index)?;
@@ -270,7 +280,7 @@ impl Windows {
         let time = self.cold_call(index, data)?;
         // Before they are compared, which would bring them into the caches.
         let tensors = self.loaded.sets[index].tensors.iter();
-        let mut memory = vec![1; tensors.map(|tensor| tensor.span).max().unwrap_or(0)];
+        let mut memory = vec![1; tensors.map(|tensor| tensor.span.min(COPIED)).max().unwrap_or(0)];
         let [cold, warm] = [(); 2].map(|()| self.copy(index, &mut memory));
         let copy = cold.saturating_sub(warm);
         Ok(SingleCall { time, copy, set: index })
@@ -281,7 +291,10 @@ impl Windows {
         let own = std::process::id().cast_signed();
         let begin = platform::processor_time(own);
         for tensor in &self.loaded.sets[index].tensors {
-            self.loaded.memory.read(tensor.at, &mut memory[..tensor.span]);
+            for begin in (0..tensor.span).step_by(COPIED) {
+                let bytes = COPIED.min(tensor.span - begin);
+                self.loaded.memory.read(tensor.at + begin, &mut memory[..bytes]);
+            }
         }
         platform::processor_time(own).saturating_sub(begin)
     }
@@ -301,17 +314,38 @@ impl Windows {
     /// what is expected after a single call only.
     fn check(&self, index: usize, number: u64) -> Result<Validation> {
         self.check_unchanged(index)?;
-        let compared = self.compare(index, number)?;
+        let compared = match self.compare_pieces(index, number)? {
+            // Only as a whole, they tell what is wrong.
+            Validation::Failed(_) => self.compare(index, number)?,
+            compared => compared,
+        };
         self.loaded.runner.check_stopped()?;
         Ok(compared)
     }
 
-    fn compare(&self, index: usize, number: u64) -> Result<Validation> {
-        let set = &self.loaded.sets[index];
-        if set.data.expected.is_empty() {
+    /// Compares outputs piece by piece: this needs little memory, which would take as long as all else to get. Anything that is wrong is
+    /// wrong in its piece.
+    fn compare_pieces(&self, index: usize, number: u64) -> Result<Validation> {
+        let outputs = &self.loaded.sets[index].data.expected;
+        if outputs.is_empty() {
             return Ok(Validation::Skipped { reason: "there is no reference".to_owned() });
         }
-        self.tolerance.compare_outputs(&set.data.expected, |arg| {
+        let mut all = Agreement::default();
+        for (arg, _) in outputs {
+            let Some((tensor, expected)) = self.output(index, *arg, number) else { continue };
+            let size = expected.dtype().bytes();
+            for begin in (0..tensor.bytes).step_by(PIECE * size) {
+                match self.compare_bytes((tensor, expected), begin..begin + PIECE * size, number)? {
+                    Validation::Passed(agreement) => all = all.and(agreement),
+                    other => return Ok(other),
+                }
+            }
+        }
+        Ok(Validation::Passed(all))
+    }
+
+    fn compare(&self, index: usize, number: u64) -> Result<Validation> {
+        self.tolerance.compare_outputs(&self.loaded.sets[index].data.expected, |arg| {
             let Some((tensor, expected)) = self.output(index, arg, number) else { return Ok(None) };
             Ok(Some((self.actual(tensor, 0, expected, number)?, tensor.access)))
         })
@@ -356,7 +390,8 @@ impl Windows {
             let count = tensor.bytes.div_ceil(BLOCK);
             for taken in 0..count.min(BLOCKS) {
                 let block = if count <= BLOCKS { taken } else { random::below(&mut state, count) };
-                if !self.has_right_block((tensor, expected), block, number)? {
+                let bytes = block * BLOCK..(block + 1) * BLOCK;
+                if self.compare_bytes((tensor, expected), bytes, number)?.is_failed() {
                     return Ok(false);
                 }
             }
@@ -364,31 +399,38 @@ impl Windows {
         Ok(true)
     }
 
-    fn has_right_block(
+    /// Compares some bytes of an output: of whole elements, whatever their size.
+    fn compare_bytes(
         &self,
         (tensor, expected): (&SharedTensor, &HostArray),
-        block: usize,
+        bytes: Range<usize>,
         number: u64,
-    ) -> Result<bool> {
+    ) -> Result<Validation> {
         let size = expected.dtype().bytes();
-        // Whole elements, whatever their size.
-        let begin = block * BLOCK / size * size;
-        let end = ((block + 1) * BLOCK).next_multiple_of(size).min(tensor.bytes);
+        let begin = bytes.start / size * size;
+        let end = bytes.end.next_multiple_of(size).min(tensor.bytes);
         let mut wanted = HostArray::new(expected.dtype(), &[(end - begin) / size])?;
         wanted.bytes_mut().copy_from_slice(&expected.bytes()[begin..end]);
         let actual = self.actual(tensor, begin, &wanted, number)?;
         let (wanted, mut actual) = ([(tensor.arg, wanted)], Some((actual, tensor.access)));
-        Ok(!self.tolerance.compare_outputs(&wanted, |_| Ok(actual.take()))?.is_failed())
+        self.tolerance.compare_outputs(&wanted, |_| Ok(actual.take()))
     }
 
     fn check_unchanged(&self, index: usize) -> Result<()> {
         let set = &self.loaded.sets[index];
         for tensor in set.tensors.iter().filter(|tensor| tensor.access == Access::Read) {
             let Some(initial) = &set.data.inputs[tensor.arg] else { continue };
-            let mut now = vec![0; tensor.bytes];
-            tensor.read(&self.loaded.memory, 0, &mut now);
-            if let Some(byte) = first_difference(&now, &tensor.held(initial.bytes())) {
-                let element = byte / initial.dtype().bytes();
+            let held = tensor.held(initial.bytes());
+            let size = initial.dtype().bytes();
+            let mut pieces = held.chunks(PIECE * size).enumerate();
+            let mut now = vec![0; held.len().min(PIECE * size)];
+            let difference = pieces.find_map(|(index, held)| {
+                let (begin, now) = (index * PIECE * size, &mut now[..held.len()]);
+                tensor.read(&self.loaded.memory, begin, now);
+                first_difference(now, held).map(|byte| begin + byte)
+            });
+            if let Some(byte) = difference {
+                let element = byte / size;
                 let message = format!(
                     "the kernel has changed element {element} of argument {}, which it only reads, in window {}",
                     tensor.arg, self.history.windows
@@ -425,15 +467,19 @@ impl CallWindows for Windows {
     fn calls(&mut self, number: u64) -> Result<f64> {
         let (index, chance) = (self.next_set(), self.secret.hash_one(("check", self.history.windows)));
         let time = self.batch(index, number)?;
+        self.history.unchecked = Some((index, number));
         if self.history.wrong.is_none()
             && (chance.is_multiple_of(CHECKED) || !self.has_right_blocks(index, number)?)
         {
+            self.history.unchecked = None;
             self.check_all(index, number, Check::TimedWindow)?;
         }
         Ok(time.elapsed.as_nanos() as f64)
     }
 
     fn empty_calls(&mut self, number: u64) -> Result<f64> {
+        // These follow the samples.
+        self.check_last()?;
         self.loaded.runner.window(None, number).map(|time| time.elapsed.as_nanos() as f64)
     }
 
