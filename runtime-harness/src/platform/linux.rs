@@ -31,15 +31,23 @@ pub(crate) fn children() -> Vec<i32> {
     children_of(std::process::id().cast_signed())
 }
 
+/// The child of a process of one thread that has at most one. To read all processes takes a millisecond for a hundred.
+pub(crate) fn child_of(process: i32) -> Option<i32> {
+    match fs::read_to_string(format!("/proc/{process}/task/{process}/children")) {
+        Ok(children) => children.split_whitespace().next()?.parse().ok(),
+        Err(_) => children_of(process).pop(),
+    }
+}
+
 /// The children of a process that the system lists, in any order.
-pub(crate) fn children_of(process: i32) -> Vec<i32> {
+fn children_of(process: i32) -> Vec<i32> {
     let parent = process.to_string();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| child_of(&entry, &parent)).collect()
+    entries.filter_map(|entry| process_if_child(&entry, &parent)).collect()
 }
 
 /// The process of an entry of `/proc`, if its parent is this one.
-fn child_of(entry: &fs::DirEntry, parent: &str) -> Option<i32> {
+fn process_if_child(entry: &fs::DirEntry, parent: &str) -> Option<i32> {
     let id = entry.file_name().to_str()?.parse().ok()?;
     (state_and_parent(&entry.path().join("stat"))?.1 == parent).then_some(id)
 }
@@ -155,5 +163,16 @@ mod tests {
         assert!(children().contains(&id));
         child.wait().unwrap();
         assert!(!children().contains(&id));
+    }
+
+    #[test]
+    fn the_child_of_another_process_is_found() {
+        let mut parent = std::process::Command::new("sh").args(["-c", "sleep 60; :"]).spawn().unwrap();
+        let id = i32::try_from(parent.id()).unwrap();
+        let child = std::iter::repeat_with(|| child_of(id)).find_map(|child| child).unwrap();
+        assert_eq!((children_of(id), child_of(child)), (vec![child], None));
+        ProcessHandle::open(child).unwrap().signal(libc::SIGKILL);
+        parent.wait().unwrap();
+        assert_eq!(child_of(id), None);
     }
 }

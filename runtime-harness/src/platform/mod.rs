@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::time::Duration;
 
 pub(crate) use linux::{
-    ProcessHandle, adopt_orphans, children_of, die_with_parent, has_data, limit_data, listening_process,
+    ProcessHandle, adopt_orphans, child_of, die_with_parent, has_data, limit_data, listening_process,
     processor_time, thread_states,
 };
 

@@ -96,8 +96,8 @@ impl Runner {
             _ => return Err(failed("it does not say that it is ready")),
         }
         // Nothing foreign runs yet, so these are its processes.
-        while let Some(inner) = platform::children_of(runner.process).first() {
-            runner.process = *inner;
+        while let Some(inner) = platform::child_of(runner.process) {
+            runner.process = inner;
         }
         runner.handle = handle_of(runner.process)?;
         runner.measure_handshake()?;
