@@ -79,7 +79,21 @@ pub(crate) fn trials() -> Vec<Trial> {
         sandboxed::trial("attacks::a_rejected_row_names_the_command_that_repeats_it".to_owned(), || {
             repeat_a_rejected_row().map(|()| Completion::Completed)
         });
-    attacks().into_iter().map(trial).chain([repeated]).collect()
+    let last =
+        sandboxed::trial("attacks::the_last_window_that_is_timed_is_compared_in_full".to_owned(), || {
+            compare_the_last_window().map(|()| Completion::Completed)
+        });
+    attacks().into_iter().map(trial).chain([repeated, last]).collect()
+}
+
+/// Of a large output, other windows are compared at random: one wrong element is found with luck. These are two first calls, three of the
+/// warm-up, and three windows.
+fn compare_the_last_window() -> Result<(), Failed> {
+    let run = Run::new("wrong_at_last", "60")?;
+    let spec = run.0.path().join("spec.toml");
+    let text = std::fs::read_to_string(&spec)?.replace("1000", "1000000");
+    std::fs::write(&spec, text.replace("number = 10", "number = 5"))?;
+    Expectation::parse("wrong_result").check(&run.row(&["--sandbox", "required"])?)
 }
 
 fn repeat_a_rejected_row() -> Result<(), Failed> {
