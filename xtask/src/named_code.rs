@@ -33,6 +33,7 @@ const REVIEWED: &[(&str, &[&str])] = &[
     (
         "Code that an unsafe constructor has vouched for, or portable code, which is checked; compiling it executes nothing.",
         &[
+            "core/code/source.rs trait AsSource",
             "core/code/source.rs wgsl_file",
             "core/device/common_runtime.rs compile",
             "core/device/common_runtime.rs fits",
@@ -40,7 +41,6 @@ const REVIEWED: &[(&str, &[&str])] = &[
             "core/device/embedded.rs flash",
             "core/device/embedded.rs flash_kernel",
             "core/device/embedded.rs kernel_info",
-            "core/device/methods.rs kernel",
             "core/dispatch/builder.rs source",
             "core/dispatch/mod.rs new",
             "core/model/fusion.rs source",
