@@ -77,9 +77,10 @@ impl NativeHandles {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NativeTensor {
-    /// Address of the first element for code on the device, e.g. a `CUdeviceptr`; for the host itself on a device of the host.
-    /// `None` if code takes a handle.
+    /// Address of the first element for code on the device, e.g. a `CUdeviceptr`. `None` if code takes a handle.
     pub address: Option<u64>,
+    /// Address of the first element for the host, in a memory space that the host can access.
+    pub host_address: Option<u64>,
     /// The objects that hold the memory, e.g. `cl_mem` or `VkBuffer`; empty if it has only an address.
     pub handles: NativeHandles,
     /// Offset of the first element from the beginning of these objects, in bytes.

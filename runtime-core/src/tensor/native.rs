@@ -34,6 +34,8 @@ impl Tensor {
             asked => asked?,
         };
         let address = address.map(|address| address + first);
-        Ok(NativeTensor { address, handles, byte_offset: offset + first })
+        let host = buffer.host_pointer;
+        let host_address = (!host.is_null()).then(|| host.expose_provenance() as u64 + first);
+        Ok(NativeTensor { address, host_address, handles, byte_offset: offset + first })
     }
 }

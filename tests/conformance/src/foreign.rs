@@ -139,8 +139,9 @@ impl Foreign {
         let address = |tensor: &NativeTensor| tensor.address.unwrap_or(0);
         match self {
             Self::Host => {
-                // SAFETY: both tensors are host memory of so many bytes, and nothing else uses them now.
-                unsafe { std::ptr::copy(pointer(address(from)), pointer(address(to)), bytes) };
+                let host = |tensor: &NativeTensor| pointer(tensor.host_address.unwrap_or(0));
+                // SAFETY: the host can access both tensors of so many bytes, and nothing else uses them now.
+                unsafe { std::ptr::copy(host(from), host(to), bytes) };
                 Ok(())
             }
             Self::Cuda(library) => {

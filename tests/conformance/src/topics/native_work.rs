@@ -80,6 +80,7 @@ fn the_handles_of_a_device_and_a_tensor_are_listed(context: &Context) -> Verdict
     assert!(whole.address.is_some() || !whole.handles.is_empty(), "neither address nor handle: {whole:?}");
     assert_eq!((part.byte_offset, &part.handles), (whole.byte_offset + 16, &whole.handles));
     assert_eq!(part.address, whole.address.map(|address| address + 16));
+    assert_eq!(part.host_address, whole.host_address.map(|address| address + 16));
     Ok(())
 }
 
