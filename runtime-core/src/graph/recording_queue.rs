@@ -63,6 +63,17 @@ impl RecordingQueue {
         std::mem::replace(&mut recorded.graph, Graph { nodes: NodeList::default(), device })
     }
 
+    /// Makes later nodes depend on the node of an event; false for an event of other work.
+    fn depend_on(&self, event: &Event) -> bool {
+        let mut recorded = self.0.lock();
+        let own = |(signal, _): &&(Weak<Signal>, usize)| {
+            event.signal().is_some_and(|given| std::ptr::eq(signal.as_ptr(), Arc::as_ptr(given)))
+        };
+        let node = recorded.events.iter().find(own).map(|(_, node)| *node);
+        recorded.after.extend(node);
+        node.is_some()
+    }
+
     /// The event of a node. It is an error for whoever waits for it.
     fn event(&self, node: usize) -> Event {
         let message = "recorded work has not been submitted; wait for the event of a replay";
@@ -98,21 +109,12 @@ impl Record for RecordingQueue {
         if let Some(parts) = event.all_of() {
             return parts.iter().try_for_each(|part| self.wait_for(part));
         }
-        let mut recorded = self.0.lock();
-        let own = |(signal, _): &&(Weak<Signal>, usize)| {
-            event.signal().is_some_and(|given| std::ptr::eq(signal.as_ptr(), Arc::as_ptr(given)))
-        };
-        match recorded.events.iter().find(own) {
-            Some((_, node)) => {
-                let node = *node;
-                recorded.after.push(node);
-                Ok(())
-            }
-            None if event.is_done()? => Ok(()),
-            None => Err(Error::invalid(
-                "a recording waits for its own events only; make the queue wait before the replay",
-            )),
+        if self.depend_on(event) || event.is_done()? {
+            return Ok(());
         }
+        Err(Error::invalid(
+            "a recording waits for its own events only; make the queue wait before the replay",
+        ))
     }
 
     fn all(&self) -> Event {

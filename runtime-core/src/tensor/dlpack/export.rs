@@ -48,9 +48,7 @@ impl Tensor {
         })?;
         Ok(exported)
     }
-}
 
-impl Tensor {
     /// The address of the first element, or the object of the driver that holds it with the offset in it.
     fn data(&self, device: DLDevice) -> Result<(u64, u64)> {
         let buffer = self.buffer("to_dlpack")?;
