@@ -3,7 +3,7 @@
 use super::collide::{Overlap, overlap};
 use super::cover::Cover;
 use super::linear::{Linear, Scalars, Variable};
-use super::merge::{Array, Promoted};
+use super::merge::{Array, CountedIndex, Promoted};
 use super::promote::Uses;
 use super::walk::{Access, Part};
 
@@ -26,6 +26,8 @@ struct Span {
     ends: [i128; 2],
     /// Bytes from one element to the next.
     step: i128,
+    /// The scalars of launches that bound the elements.
+    bounds: Vec<(usize, Scalars)>,
 }
 
 /// A tensor whose elements are kept in an array in work-group memory, `room` bytes at most, or of each item, and what the proof
@@ -50,7 +52,12 @@ pub(super) fn array(
     if is_shared && len * stride > room {
         return Err(Refusal::TooLarge(len * stride));
     }
-    let array = laid_out(&span, (is_shared, len), stride).ok_or(Refusal::Unproven)?;
+    let mut array = laid_out(&span, (is_shared, len), stride).ok_or(Refusal::Unproven)?;
+    if !is_shared {
+        let counted = |(launch, access): &(usize, &Access)| counted(uses, &span, (*launch, access));
+        array.counted = uses.list.iter().filter_map(counted).collect();
+        array.bounds = span.bounds;
+    }
     relies.retain(|(_, on)| *on != 0);
     Ok((Promoted { tensor: uses.tensor, stride: uses.stride, is_checked, array: Some(array) }, relies))
 }
@@ -59,6 +66,7 @@ pub(super) fn array(
 fn span(uses: &Uses<'_>, is_shared: bool, relies: &mut Vec<(usize, Scalars)>) -> Option<Span> {
     let stride = i128::from(uses.stride);
     let mut span: Option<(Span, i128)> = None;
+    let mut bounds = Vec::new();
     for (launch, access) in &uses.list {
         let offset = access.offset.as_ref()?;
         let is_whole = offset.constant % stride == 0 || access.part == Part::OfElement;
@@ -81,19 +89,20 @@ fn span(uses: &Uses<'_>, is_shared: bool, relies: &mut Vec<(usize, Scalars)>) ->
         }
         let ([least, greatest], on) = access.knowledge.range_of(&rest)?;
         relies.push((*launch, on | offset.relies));
+        bounds.push((*launch, on));
         let ends = [least + constant, greatest + constant];
         let step = rest.iter().fold(0, |step, (_, factor)| divisor(step, *factor));
         span = Some(match span {
-            None => (Span { base, ends, step }, constant),
+            None => (Span { base, ends, step, bounds: Vec::new() }, constant),
             Some((all, first)) if all.base == base => {
                 let step = divisor(divisor(all.step, step), constant - first);
                 let ends = [all.ends[0].min(ends[0]), all.ends[1].max(ends[1])];
-                (Span { base, ends, step }, first)
+                (Span { base, ends, step, bounds: Vec::new() }, first)
             }
             Some(_) => return None,
         });
     }
-    span.map(|(span, _)| Span { step: if span.step == 0 { stride } else { span.step }, ..span })
+    span.map(|(span, _)| Span { step: if span.step == 0 { stride } else { span.step }, bounds, ..span })
 }
 
 /// The greatest common divisor.
@@ -159,6 +168,17 @@ fn in_range(uses: &Uses<'_>, access: &Access) -> Option<Scalars> {
     (max - offset.constant % stride + stride <= i128::from(uses.bytes)).then_some(on)
 }
 
+/// The index of an access whose element is that of the iteration of a loop: the first element in the first iteration, and so on.
+fn counted(uses: &Uses<'_>, span: &Span, (launch, access): (usize, &Access)) -> Option<CountedIndex> {
+    let offset = access.offset.as_ref()?;
+    let mut rest = offset.terms.iter().filter(|term| !span.base.contains(term));
+    let (Some(&(iteration, factor)), None) = (rest.next(), rest.next()) else { return None };
+    let counter = uses.counters.iter().find(|counter| counter.iteration == iteration)?;
+    let is_whole = access.part == Part::Element && factor == span.step && offset.constant == span.ends[0];
+    let pointer = access.pointer.filter(|_| is_whole)?;
+    Some(CountedIndex { launch, pointer, counter: counter.local, step: counter.step })
+}
+
 fn laid_out(span: &Span, (is_shared, len): (bool, i128), stride: i128) -> Option<Array> {
     let elements = |bytes: i128| u32::try_from((bytes / stride).rem_euclid(1 << 32)).ok();
     let mut first = Linear::constant(elements(span.ends[0])?);
@@ -166,5 +186,12 @@ fn laid_out(span: &Span, (is_shared, len): (bool, i128), stride: i128) -> Option
         first = first.plus_times(&Linear::variable(variable, 1), elements(factor)?);
     }
     let step = u32::try_from(span.step / stride).ok()?;
-    Some(Array { is_shared, len: u32::try_from(len).ok()?, step, first })
+    Some(Array {
+        is_shared,
+        len: u32::try_from(len).ok()?,
+        step,
+        first,
+        counted: Vec::new(),
+        bounds: Vec::new(),
+    })
 }

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use runtime_core::lowering::{
-    FusedArg, FusedCode, FusionPlan, FusionRequest, PlannedKernel, Promotion, Seam,
-};
+use runtime_core::lowering::{FusedCode, FusionPlan, FusionRequest, PlannedKernel, Promotion, Seam};
 use runtime_core::{DeviceInfo, Result};
 
 use super::collide::{Overlap, overlap};
@@ -296,13 +294,12 @@ impl<'a> Planner<'a> {
         };
         match written {
             Err(_) if !promoted.is_empty() => {
-                let (text, args) = self.written(run, end, geometry, (&[], false))?;
-                let code = self.fused(run, geometry, (text, args), &[]);
+                let text = self.written(run, end, geometry, (&[], false))?;
+                let code = self.fused(run, geometry, text, &[]);
                 Ok(Written { code, relies: run.relies.clone(), groups: Vec::new(), notes: Vec::new() })
             }
             other => {
-                let (text, args) = other?;
-                let code = self.fused(run, geometry, (text, args), &promoted);
+                let code = self.fused(run, geometry, other?, &promoted);
                 let relies = run.relies.iter().copied().chain(relies).collect();
                 Ok(Written { code, relies, groups, notes })
             }
@@ -313,7 +310,7 @@ impl<'a> Planner<'a> {
         &self,
         run: &Run,
         geometry: &Geometry,
-        (Text { text, entry }, args): (Text, Vec<FusedArg>),
+        Text { text, entry, args }: Text,
         promoted: &[Promoted],
     ) -> FusedCode {
         let place = |each: &Promoted| match &each.array {
@@ -337,7 +334,7 @@ impl<'a> Planner<'a> {
         end: usize,
         geometry: &Geometry,
         (promoted, constants): (&[Promoted], bool),
-    ) -> Result<(Text, Vec<FusedArg>), String> {
+    ) -> Result<Text, String> {
         let all = self.launches[run.first + geometry.of].launch.groups;
         let parts: Vec<_> = self.launches[run.first..end]
             .iter()
@@ -354,8 +351,7 @@ impl<'a> Planner<'a> {
             .map_err(|error| error.message().to_owned())?;
         let is_deep = parts.iter().any(|part| part.body.program.depth == Depth::Deep);
         let depth = if is_deep { Depth::Deep } else { Depth::Shallow };
-        let text = text(self.request, (&merged, depth), self.check)?;
-        Ok((text, merged.args))
+        text(self.request, (&merged, depth), self.check)
     }
 }
 

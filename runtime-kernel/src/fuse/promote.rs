@@ -6,7 +6,7 @@ use super::collide::{Overlap, is_same_place, overlap};
 use super::legality::Launch;
 use super::linear::{Fact, Scalars};
 use super::merge::Promoted;
-use super::walk::{Access, Accesses, Part, Path};
+use super::walk::{Access, Accesses, LoopCounter, Part, Path};
 
 /// The accesses of the launches of a run to a tensor.
 pub(super) struct Uses<'a> {
@@ -17,12 +17,14 @@ pub(super) struct Uses<'a> {
     pub(super) stride: u32,
     /// In the order of the text, with their launches.
     pub(super) list: Vec<(usize, &'a Access)>,
+    /// The counters of the launches' loops.
+    pub(super) counters: Vec<LoopCounter>,
 }
 
 impl<'a> Uses<'a> {
     /// The accesses to a tensor that is an array of scalars or vectors, with elements of the same size in all launches.
     pub(super) fn of(users: &[(Launch<'_>, &'a Accesses)], (tensor, bytes): (usize, u64)) -> Option<Self> {
-        let mut list = Vec::new();
+        let (mut list, mut counters) = (Vec::new(), Vec::new());
         let mut stride = None;
         for (launch, accesses) in users {
             for used in launch.tensors().filter(|used| used.tensor == tensor) {
@@ -35,15 +37,16 @@ impl<'a> Uses<'a> {
                 launch.tensors().any(|used| used.tensor == tensor && used.argument == access.argument)
             };
             list.extend(accesses.list.iter().filter(is_own).map(|access| (launch.index, access)));
+            counters.extend(&accesses.counters);
         }
-        Some(Self { tensor, bytes, stride: stride?, list })
+        Some(Self { tensor, bytes, stride: stride?, list, counters })
     }
 }
 
 /// The promotion of a tensor if each item uses a single element of it, and writes that element before it reads it; with what the
 /// proof relies on.
 pub(super) fn private(uses: &Uses<'_>) -> Option<(Promoted, Vec<(usize, Scalars)>)> {
-    let &Uses { tensor, bytes, stride, list: ref all } = uses;
+    let &Uses { tensor, bytes, stride, list: ref all, .. } = uses;
     let &(writer, first) = all.first()?;
     let whole = first.is_write && first.part == Part::Element && first.path.is_known;
     let whole = whole && first.path.loops.is_empty();

@@ -13,10 +13,11 @@ use crate::program::Program;
 /// Fails on what a device does not support.
 pub(crate) type Check<'a> = &'a dyn Fn(&Program) -> CoreResult<()>;
 
-/// Fused WGSL that the front end accepts, and the name of its entry point.
+/// Fused WGSL that the front end accepts, with the name of its entry point and its arguments.
 pub(super) struct Text {
     pub(super) text: String,
     pub(super) entry: String,
+    pub(super) args: Vec<FusedArg>,
 }
 
 /// Prints a merged module, and parses the text again.
@@ -40,14 +41,19 @@ pub(super) fn text(
     let [interface] = program.interfaces() else {
         return Err("the fused kernel has more than one entry point".to_owned());
     };
-    match is_expected(request, merged, interface) {
-        true => Ok(Text { entry: interface.name.clone(), text }),
+    let mut args = merged.args.clone();
+    if interface.scalars.is_empty() {
+        // It uses none of the lengths: no index is out of range, and the other scalars are constants.
+        args.truncate(interface.tensors.len());
+    }
+    match is_expected(request, &args, interface) {
+        true => Ok(Text { entry: interface.name.clone(), text, args }),
         false => Err("the fused kernel has other arguments than expected".to_owned()),
     }
 }
 
 /// Whether an entry point takes the arguments of the plan.
-fn is_expected(request: &FusionRequest<'_>, merged: &Merged, interface: &Interface) -> bool {
+fn is_expected(request: &FusionRequest<'_>, args: &[FusedArg], interface: &Interface) -> bool {
     let tensors = interface.tensors.len();
     let is_tensor = |arg: &FusedArg| match *arg {
         FusedArg::Of { launch, arg } => {
@@ -55,8 +61,8 @@ fn is_expected(request: &FusionRequest<'_>, merged: &Merged, interface: &Interfa
         }
         _ => false,
     };
-    merged.args.len() == tensors + interface.scalars.len()
-        && merged.args.iter().enumerate().all(|(place, arg)| is_tensor(arg) == (place < tensors))
+    args.len() == tensors + interface.scalars.len()
+        && args.iter().enumerate().all(|(place, arg)| is_tensor(arg) == (place < tensors))
 }
 
 fn first_line(message: &str) -> &str {

@@ -6,8 +6,9 @@ use naga::{
 };
 use runtime_core::{Error, Result};
 
+use crate::analysis::proof::trip_count::loop_step;
 use crate::ir::operands::{each_use, renew_operands, result_of};
-use crate::ir::{Global, Value, blocks};
+use crate::ir::{Global, Local, Value, blocks};
 
 /// What a scalar of the launch becomes.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +46,9 @@ pub(super) struct Copier<'a> {
     pub(super) immediates: [Option<Global>; 2],
     pub(super) scalars: Vec<ScalarSource>,
     pub(super) promoted: FastHashMap<Global, PromotedVariable>,
+    /// By element of a promoted tensor, in the next function: the counter of the loop whose iteration is its index in the array, and
+    /// what the loop adds to it.
+    pub(super) counted: FastHashMap<Value, (Local, u32)>,
 }
 
 impl<'a> Copier<'a> {
@@ -63,6 +67,7 @@ impl<'a> Copier<'a> {
             immediates: [None; 2],
             scalars: Vec::new(),
             promoted: FastHashMap::default(),
+            counted: FastHashMap::default(),
         };
         copier.copy_types(into)?;
         copier.copy_constants(into)?;
@@ -148,6 +153,7 @@ impl<'a> Copier<'a> {
             promoted: FastHashMap::default(),
             zeros: FastHashMap::default(),
             arrays: FastHashMap::default(),
+            counters: FastHashMap::default(),
         };
         copy.signature(self);
         copy.preamble(self);
@@ -157,6 +163,22 @@ impl<'a> Copier<'a> {
             copy.map.push(new);
         }
         copy.finish(self)
+    }
+}
+
+/// The counter of a loop that only its `continuing` block changes.
+fn counter_of(function: &Function, statement: &Statement) -> Option<Local> {
+    match statement {
+        Statement::Loop { continuing, .. } => Some(loop_step(function, continuing, &mut Vec::new())?.0),
+        _ => None,
+    }
+}
+
+/// Adds the counters of all loops.
+fn note_counters(function: &Function, block: &Block, counters: &mut Vec<Local>) {
+    for statement in block.iter() {
+        counters.extend(counter_of(function, statement));
+        blocks::inner(statement).for_each(|inner| note_counters(function, inner, counters));
     }
 }
 
@@ -179,6 +201,8 @@ struct FunctionCopy<'f> {
     zeros: FastHashMap<Value, Value>,
     /// By variable of a promoted tensor that is an array: its first index and the distance of its elements.
     arrays: FastHashMap<Value, [Value; 2]>,
+    /// By counter of a loop: where it is, where its first value is kept, and that value before the loop.
+    counters: FastHashMap<Local, [Value; 3]>,
 }
 
 impl FunctionCopy<'_> {
@@ -223,6 +247,24 @@ impl FunctionCopy<'_> {
                 self.arrays.insert(new, [first, step]);
             }
         }
+        let mut loops = Vec::new();
+        note_counters(self.function, &self.function.body, &mut loops);
+        for &(counter, _) in copier.counted.values() {
+            let is_new = !self.counters.contains_key(&counter);
+            if is_new && loops.iter().filter(|own| **own == counter).count() == 1 {
+                self.keep_first(counter);
+            }
+        }
+    }
+
+    /// Declares a variable for the first value of the counter of a loop.
+    fn keep_first(&mut self, counter: Local) {
+        let LocalVariable { name, ty, .. } = self.new.local_variables[counter].clone();
+        let first = LocalVariable { name: name.map(|name| format!("first_of_{name}")), ty, init: None };
+        let first = self.new.local_variables.append(first, Span::UNDEFINED);
+        let [at, first] = [counter, first].map(|local| self.append(Expression::LocalVariable(local)));
+        let value = self.append(Expression::Load { pointer: at });
+        self.counters.insert(counter, [at, first, value]);
     }
 
     fn is_immediates(&self, copier: &Copier<'_>, old: Value) -> bool {
@@ -243,7 +285,7 @@ impl FunctionCopy<'_> {
                 Ok(self.promoted[&global])
             }
             Expression::Access { base, index } if self.promoted_in(copier, base).is_some() => {
-                Ok(self.promoted_place(base, index))
+                Ok(self.promoted_place((base, index), copier.counted.get(&old)))
             }
             Expression::ArrayLength(base) if self.promoted_in(copier, base).is_some() => {
                 let member = self.promoted_in(copier, base).map_or(0, |promoted| promoted.length);
@@ -279,12 +321,19 @@ impl FunctionCopy<'_> {
     }
 
     /// The place of an element of a promoted tensor.
-    fn promoted_place(&mut self, base: Value, index: Value) -> Value {
+    fn promoted_place(&mut self, (base, index): (Value, Value), counted: Option<&(Local, u32)>) -> Value {
         let base = self.value(base);
         let Some(&[first, step]) = self.arrays.get(&base) else { return base };
-        let index = self.value(index);
-        let left = self.append(Expression::As { expr: index, kind: ScalarKind::Uint, convert: Some(4) });
-        let right = self.append(Expression::Load { pointer: first });
+        let counter = counted.and_then(|(local, step)| Some((self.counters.get(local)?, *step)));
+        let (number, first, step) = match counter {
+            Some((&[at, first, _], step)) => {
+                let step = self.append(Expression::Literal(Literal::U32(step)));
+                (self.append(Expression::Load { pointer: at }), first, step)
+            }
+            None => (self.value(index), first, step),
+        };
+        let [left, right] = [number, self.append(Expression::Load { pointer: first })]
+            .map(|expr| self.append(Expression::As { expr, kind: ScalarKind::Uint, convert: Some(4) }));
         let from_first = Expression::Binary { op: BinaryOperator::Subtract, left, right };
         let mut index = self.append(from_first);
         if !matches!(self.new.expressions[step], Expression::Literal(Literal::U32(1))) {
@@ -381,6 +430,12 @@ impl FunctionCopy<'_> {
                     continue;
                 }
                 *range = Range::new_from_bounds(self.all[start], self.all[end - 1]);
+            }
+            if let Some([_, first, value]) =
+                counter_of(self.function, &statement).and_then(|counter| self.counters.get(&counter))
+            {
+                block.push(Statement::Emit(Range::new_from_bounds(*value, *value)), Span::UNDEFINED);
+                block.push(Statement::Store { pointer: *first, value: *value }, Span::UNDEFINED);
             }
             each_use(&mut statement, |operand| *operand = self.value(*operand));
             result_of(&mut statement).into_iter().for_each(|result| *result = self.value(*result));

@@ -12,10 +12,10 @@ use runtime_core::{DType, Error, Result};
 
 use self::copy::{Copier, PromotedVariable, ScalarSource};
 use super::kernel::Body;
-use super::linear::Linear;
-use crate::ir::Global;
+use super::linear::{Linear, Scalars};
 use crate::ir::blocks::note_all_calls;
 use crate::ir::declare::{self, variable};
+use crate::ir::{Global, Local, Value};
 
 /// Where a body runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,22 @@ pub(super) struct Array {
     pub(super) step: u32,
     /// The index in the tensor of its first element: a function of the position of the item.
     pub(super) first: Linear,
+    /// Of an array of an item: the accesses whose index in the array is the number of an iteration. Once such a loop is unrolled, the
+    /// elements are in registers.
+    pub(super) counted: Vec<CountedIndex>,
+    /// The scalars of launches that bound these loops: constants, so that they can be unrolled.
+    pub(super) bounds: Vec<(usize, Scalars)>,
+}
+
+/// An access whose index is the number of an iteration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CountedIndex {
+    pub(super) launch: usize,
+    /// The element, in the body of the launch.
+    pub(super) pointer: Value,
+    /// The counter of the loop, and what the loop adds to it.
+    pub(super) counter: Local,
+    pub(super) step: u32,
 }
 
 /// The merged module and its arguments.
@@ -143,6 +159,13 @@ impl Merge<'_> {
         u32::try_from(at).unwrap_or(u32::MAX)
     }
 
+    /// Whether a scalar bounds the loops over an array of an item.
+    fn bounds(&self, launch: usize, arg: usize) -> bool {
+        let arrays = self.promoted.iter().filter_map(|each| each.array.as_ref());
+        let mut bounds = arrays.flat_map(|array| &array.bounds);
+        arg < 64 && bounds.any(|(of, scalars)| *of == launch && scalars >> arg & 1 == 1)
+    }
+
     /// What the scalars of a launch become.
     fn scalars(&mut self, part: &MergedLaunch<'_>, constants: bool) -> Result<Vec<ScalarSource>> {
         let interface = part.body.interface();
@@ -151,7 +174,9 @@ impl Merge<'_> {
         for (place, scalar) in interface.scalars.iter().enumerate() {
             let arg = first + place;
             let value = match self.request.launches[part.launch].args[arg] {
-                FusionArg::Scalar { dtype, bits } if constants => literal(dtype, bits),
+                FusionArg::Scalar { dtype, bits } if constants || self.bounds(part.launch, arg) => {
+                    literal(dtype, bits)
+                }
                 _ => None,
             };
             list.push(match value {
@@ -217,6 +242,9 @@ impl Merge<'_> {
                 copier.functions.insert(handle, new);
             }
         }
+        let arrays = self.promoted.iter().filter_map(|each| each.array.as_ref());
+        let counted = arrays.flat_map(|array| &array.counted).filter(|index| index.launch == part.launch);
+        copier.counted = counted.map(|index| (index.pointer, (index.counter, index.step))).collect();
         let mut function = copier.function(part.body.function(), &mut self.module)?;
         function.name = Some(part.body.point().name.clone());
         let body = self.module.functions.append(function, Span::UNDEFINED);

@@ -1,10 +1,13 @@
 //! The kernels of `kernels/` that are made to be fused, as they are.
 
+use naga::FastHashMap;
 use runtime_core::DType;
 use runtime_core::lowering::FusionArg::{Scalar, Tensor};
 use runtime_core::lowering::{FusionArg, FusionTensor, Promotion};
 
 use super::{List, u32_arg};
+use crate::analysis::proof::unrolling::{Unroll, unrolled_loops};
+use crate::{Program, Specialisation};
 
 const ROWS: u32 = 100;
 const COLUMNS: u32 = 300;
@@ -47,6 +50,29 @@ fn bias_gelu_and_residual_become_one_kernel() {
 fn residual_and_layer_norm_become_one_kernel() {
     chain(&[(shipped!("residual"), &[0, 1, 2], false), (shipped!("layer_norm"), &[2, 3, 4, 5], true)])
         .fuses(0);
+}
+
+#[test]
+fn what_an_item_keeps_of_a_row_is_in_registers() {
+    let mut list = chain(&[
+        (shipped!("bias"), &[0, 1, 2], false),
+        (shipped!("gelu"), &[2, 3], false),
+        (shipped!("residual"), &[3, 0, 4], false),
+        (shipped!("layer_norm"), &[4, 5, 6, 7], true),
+    ]);
+    [2, 3, 4].into_iter().for_each(|tensor| list.tensors[tensor].promotion = Promotion::Auto);
+    let plan = list.fuses(0);
+    let text = &plan.kernels[0].code.as_ref().unwrap().text;
+    assert_eq!(text.matches("var<private> out").count(), 3, "{text}");
+    // All indices count iterations of loops with constant bounds: unrolled, they are constants.
+    let program = Program::parse(text, "", &Specialisation::default()).unwrap();
+    let module = &program.module;
+    let unrolled =
+        module.functions.iter().map(|(_, function)| unrolled_loops((module, function), Unroll::All));
+    assert_eq!(unrolled.flat_map(FastHashMap::into_values).filter(|trips| *trips == 2).count(), 6, "{text}");
+    let indices = text.lines().filter_map(|line| Some(line.split_once("out")?.1.split_once('[')?.1));
+    let of_rows = indices.filter(|index| !index.contains("(u32(")).collect::<Vec<_>>();
+    assert_eq!(of_rows.len(), 1, "only the result: {of_rows:?}");
 }
 
 #[test]

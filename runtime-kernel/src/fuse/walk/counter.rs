@@ -2,8 +2,8 @@
 
 use naga::{BinaryOperator, Block, Expression, Handle, LocalVariable, ScalarKind};
 
-use super::Walk;
 use super::value::is_positive;
+use super::{LoopCounter, Walk};
 use crate::analysis::proof::trip_count::{loop_head, loop_step};
 use crate::fuse::linear::{Integer, Linear, Scalars, Variable};
 use crate::ir::variables::{assigned, loaded};
@@ -54,6 +54,11 @@ impl Walk<'_> {
         if let Some(variable) = variable {
             self.knowledge.maxima.push(variable);
             self.shared = None;
+        }
+        if let Some((iteration @ Variable::Iteration(_), ..)) = variable
+            && let Some(step) = step.value()
+        {
+            self.found.counters.push(LoopCounter { iteration, local: counter, step });
         }
         Some(Counter { local: counter, value, variable: variable.map(|(variable, ..)| variable) })
     }

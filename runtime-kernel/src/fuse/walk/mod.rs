@@ -9,18 +9,21 @@ mod value;
 use std::rc::Rc;
 
 use naga::proc::Layouter;
-use naga::{BuiltIn, Function, GlobalVariable, Handle};
+use naga::{BuiltIn, Expression, Function, GlobalVariable, Handle};
 use runtime_core::lowering::{FusionArg, FusionLaunch, FusionTensor};
 
 use self::value::Value;
 use super::kernel::Body;
 use super::linear::{Fact, Integer, Knowledge, Linear, Variable};
+use crate::ir::Local;
 
 /// An access to a tensor.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
     /// The argument.
     pub(super) argument: usize,
+    /// Where it goes; `None` for a called function.
+    pub(super) pointer: Option<Handle<Expression>>,
     pub(super) is_write: bool,
     /// Bytes from the tensor's first element; `None` if they are unknown.
     pub(super) offset: Option<Integer>,
@@ -67,10 +70,21 @@ pub(super) struct Path {
     pub(super) loops: Vec<Variable>,
 }
 
+/// The counter of a loop that adds a constant to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LoopCounter {
+    /// The number of the iteration.
+    pub(super) iteration: Variable,
+    pub(super) local: Local,
+    /// What the loop adds.
+    pub(super) step: u32,
+}
+
 /// What a body does with its tensors.
 #[derive(Debug)]
 pub(super) struct Accesses {
     pub(super) list: Vec<Access>,
+    pub(super) counters: Vec<LoopCounter>,
     /// By argument: whether the number of its elements is used.
     pub(super) lengths: Vec<bool>,
 }
@@ -109,7 +123,7 @@ pub(super) fn accesses(
         path: Path { is_known: true, ..Path::default() },
         variables,
         quotients: Vec::new(),
-        found: Accesses { list: Vec::new(), lengths: vec![false; launch.args.len()] },
+        found: Accesses { list: Vec::new(), counters: Vec::new(), lengths: vec![false; launch.args.len()] },
     };
     walk.begin();
     walk.block(&function.body);

@@ -100,6 +100,7 @@ impl Walk<'_> {
         let knowledge = self.known();
         self.found.list.push(Access {
             argument: place.argument,
+            pointer: Some(pointer),
             is_write,
             offset: place.offset.map(|offset| self.with_remainders(offset)),
             bytes: place.bytes,
@@ -117,6 +118,7 @@ impl Walk<'_> {
                 if uses[tensor.variable].intersects(bit) {
                     self.found.list.push(Access {
                         argument,
+                        pointer: None,
                         is_write,
                         offset: None,
                         bytes: 0,

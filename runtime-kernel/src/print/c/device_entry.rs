@@ -24,6 +24,7 @@ impl Writer<'_> {
         printer.lengths(index)?;
         printer.immediate(index, &scalars)?;
         printer.arguments(entry, group_size)?;
+        printer.group_extents(group_size);
         printer.variables()?;
         let body = printer.writer.lines_at(1, |lines| lines.of_entry(index));
         let before = std::mem::replace(&mut printer.lines, body).into_text();
@@ -152,6 +153,17 @@ impl<E: Environment> Printer<'_, '_, E> {
             self.lines.line(&["const ", &type_name, " ", self.plan.argument(index), " = ", &value, ";"]);
         }
         Ok(())
+    }
+
+    /// States the extents of a group, which NVRTC (12 and 13) does not take from `__launch_bounds__`: a loop from the position of the
+    /// item in steps of the group has a constant number of iterations only with them.
+    fn group_extents(&mut self, group_size: [u32; 3]) {
+        let is_cuda = self.writer.dialect == Dialect::Cuda;
+        for (axis, extent) in
+            ["x", "y", "z"].into_iter().zip(group_size).filter(|(_, extent)| is_cuda && *extent > 1)
+        {
+            self.lines.line(&format!("__builtin_assume(threadIdx.{axis} < {extent}u);"));
+        }
     }
 
     /// Declares workgroup and private variables.

@@ -288,7 +288,8 @@ impl<'a> Uses<'a> {
         if self.context.is_pointer(handle) {
             return false;
         }
-        if self.context.function.named_expressions.contains_key(&handle) {
+        let name = self.context.function.named_expressions.get(&handle);
+        if name.is_some_and(|name| !is_generated(name)) {
             return true;
         }
         let count = self.counts[handle.index()];
@@ -362,4 +363,10 @@ impl<'a> Uses<'a> {
 #[expect(clippy::cast_possible_truncation, reason = "texts are smaller than 4 GiB")]
 const fn number(index: usize) -> u32 {
     index as u32
+}
+
+/// Whether naga's WGSL writer made up a name, as in the text of fused kernels (`let _e12 = column;`).
+fn is_generated(name: &str) -> bool {
+    let number = name.strip_prefix("_e");
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
