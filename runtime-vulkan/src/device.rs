@@ -75,6 +75,7 @@ impl Device for VulkanDevice {
         let (heap, (budget, used)) = largest.ok_or_else(|| {
             Error::unsupported("memory_usage of this space is not supported by this driver")
         })?;
+        let used = used.saturating_sub(if device_local { logical.kept_bytes() } else { 0 });
         Ok(MemoryUsage { free_bytes: budget.saturating_sub(used).min(heap.bytes), total_bytes: heap.bytes })
     }
 

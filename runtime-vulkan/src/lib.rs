@@ -14,6 +14,9 @@
 //! | `pinned` | cached host memory, which the device accesses in place |
 //! | `shared` | device memory that is mapped into the host's address space; not on every device |
 //!
+//! Freed memory of 16 MiB and more is kept for later tensors, until the device has no more: to allocate it takes 29 ms per GiB on an
+//! H200 (driver 580.159). Devices that use the host's memory keep none.
+//!
 //! A kernel can access at most `binding_bytes` bytes (a device property) of one tensor: launch it on views of a larger one.
 //! A view whose offset the device cannot bind is copied for the launch, and copied back.
 //!

@@ -17,14 +17,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use runtime_core::backend::HostRange;
+use runtime_core::backend::{HostRange, POLL_TIME, backoff};
 use runtime_core::{Error, Result};
 
 use crate::driver::{LogicalDevice, Memory, Semaphore};
 use crate::timer::Timestamps;
-
-/// How long a wait polls before it blocks: the driver's own wait suspends the thread, and completion is often near.
-const SPIN_TIME: Duration = Duration::from_micros(20);
 
 /// How long a submission blocks at a time while it waits for a staged transfer.
 const STAGING_WAIT_SLICE: Duration = Duration::from_millis(10);
@@ -253,14 +250,16 @@ impl QueueProgress {
         if ticket > self.submitted.load(Ordering::Acquire) {
             return self.logical.check_alive();
         }
-        let begin = Instant::now();
-        let spin_time = if self.logical.caps.is_cpu() { Duration::ZERO } else { SPIN_TIME.min(slice) };
-        while begin.elapsed() < spin_time {
+        let (begin, mut elapsed) = (Instant::now(), Duration::ZERO);
+        // The driver's own wait suspends the thread: on an H200 (580.159) it ends 35 to 80 µs after the work.
+        let poll_time = if self.logical.caps.is_cpu() { Duration::ZERO } else { POLL_TIME.min(slice) };
+        while elapsed < poll_time {
             if self.semaphore.value()? >= ticket {
                 return Ok(());
             }
-            std::hint::spin_loop();
+            backoff(elapsed, true);
+            elapsed = begin.elapsed();
         }
-        self.semaphore.wait(ticket, slice.saturating_sub(begin.elapsed())).map(|_| ())
+        self.semaphore.wait(ticket, slice.saturating_sub(elapsed)).map(|_| ())
     }
 }

@@ -61,7 +61,7 @@ pub use library::{check_library, find_library, open_library};
 pub use linked::LinkedBackend;
 pub use log::{Level, Log};
 pub use open_devices::OpenDevices;
-pub use polling::{backoff, spin_until};
+pub use polling::{POLL_TIME, backoff, spin_until};
 pub use read_file::read_file;
 pub use requests::{check_format, space_at};
 pub use retyped_launch::RetypedLaunch;

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 /// How long a wait spins.
 const SPIN_TIME: Duration = Duration::from_micros(50);
-/// How long a wait yields before it starts to sleep.
-const YIELD_TIME: Duration = Duration::from_millis(2);
+/// How long a wait polls before it sleeps.
+pub const POLL_TIME: Duration = Duration::from_millis(2);
 /// Longest sleep between two polls.
 const MAX_SLEEP: Duration = Duration::from_micros(200);
 /// Polls between two looks at the clock.
@@ -17,7 +17,7 @@ pub fn backoff(elapsed: Duration, spins: bool) {
     if elapsed < SPIN_TIME && spins {
         // Once: it takes 40 ns and more, and what is awaited is often only a few microseconds away.
         std::hint::spin_loop();
-    } else if elapsed < YIELD_TIME {
+    } else if elapsed < POLL_TIME {
         std::thread::yield_now();
     } else {
         std::thread::sleep((elapsed / 32).min(MAX_SLEEP));

@@ -8,6 +8,8 @@ use super::enabled_features::EnabledFeatures;
 
 /// The `kind` of a CPU device.
 pub(super) const CPU: &str = "cpu";
+/// The `kind` of a device with memory of its own.
+pub(super) const DISCRETE: &str = "discrete";
 
 /// A Vulkan version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,7 +13,8 @@ use runtime_core::backend::HostBorrowGuard;
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::barrier::BarrierFn;
-use super::device_caps::{CPU, DeviceCaps, QueueFamily};
+use super::device_caps::{CPU, DISCRETE, DeviceCaps, QueueFamily};
+use super::memory_pool::MemoryPool;
 use super::physical_device::has_extension;
 use super::shared_queue::SharedQueue;
 use super::{Instance, PhysicalDevice, status};
@@ -63,7 +64,7 @@ pub(crate) struct LogicalDevice {
     calibrated_timestamps: Option<ash::ext::calibrated_timestamps::Device>,
     device_fault: Option<ash::ext::device_fault::Device>,
     /// `None` only while the device is being closed.
-    pub(super) allocator: Mutex<Option<Allocator>>,
+    pub(super) memory_pool: Mutex<Option<MemoryPool>>,
     /// The device is this machine's CPU. Its memory is the host's, so that no barriers to or from the host are needed,
     /// each of which would stop its threads.
     pub(super) is_host_cpu: bool,
@@ -130,7 +131,7 @@ impl LogicalDevice {
                 .calibrated_timestamps
                 .then(|| ash::ext::calibrated_timestamps::Device::new(calls, &handle)),
             device_fault: features.device_fault.then(|| ash::ext::device_fault::Device::new(calls, &handle)),
-            allocator: Mutex::new(None),
+            memory_pool: Mutex::new(None),
             is_host_cpu: caps.kind == CPU,
             sharing_families: std::iter::once(compute).chain(transfer).map(|family| family.index).collect(),
             compute_queues: open_queues(compute, MAX_COMPUTE_QUEUES),
@@ -169,8 +170,14 @@ impl LogicalDevice {
             buffer_device_address: false,
             allocation_sizes: sizes,
         });
-        *self.allocator.get_mut() = Some(created.map_err(|failure| status::allocation_error(0, &failure))?);
+        let allocator = created.map_err(|failure| status::allocation_error(0, &failure))?;
+        *self.memory_pool.get_mut() = Some(MemoryPool::new(allocator, self.caps.kind == DISCRETE));
         Ok(self)
+    }
+
+    /// Bytes of freed device memory that are kept for later tensors.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.memory_pool.lock().as_ref().map_or(0, MemoryPool::kept_bytes)
     }
 
     /// The compute `VkQueue` with the fewest users.
@@ -351,7 +358,7 @@ impl Drop for LogicalDevice {
             // SAFETY: ours, and the device is idle.
             unsafe { self.handle.destroy_semaphore(semaphore, None) };
         }
-        drop(self.allocator.get_mut().take());
+        drop(self.memory_pool.get_mut().take());
         // SAFETY: ours, and the device is idle.
         unsafe { self.handle.destroy_device(None) };
     }

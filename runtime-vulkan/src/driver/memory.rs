@@ -135,19 +135,18 @@ impl Memory {
             allocation_scheme: AllocationScheme::GpuAllocatorManaged,
         };
         let failed = |failure: AllocationError| status::allocation_error(requirements.size, &failure);
-        let mut allocator = self.logical.allocator.lock();
-        let allocator = allocator
-            .as_mut()
-            .ok_or_else(|| super::logical_device::out_of_resources("the device is closed"))?;
+        let mut pool = self.logical.memory_pool.lock();
+        let pool =
+            pool.as_mut().ok_or_else(|| super::logical_device::out_of_resources("the device is closed"))?;
         if location == MemoryLocation::Device && self.logical.caps.all_device_memory_is_host_visible() {
-            match allocator.allocate(&request(AllocatorLocation::CpuToGpu)) {
+            match pool.allocate(&request(AllocatorLocation::CpuToGpu)) {
                 // When device memory is exhausted, this may be in host memory.
                 Ok(allocation)
                     if allocation.memory_properties().contains(vk::MemoryPropertyFlags::DEVICE_LOCAL) =>
                 {
                     return Ok(allocation);
                 }
-                Ok(allocation) => allocator.free(allocation).map_err(failed)?,
+                Ok(allocation) => pool.free(allocation),
                 Err(_) => {}
             }
         }
@@ -156,7 +155,7 @@ impl Memory {
             MemoryLocation::Pinned => AllocatorLocation::GpuToCpu,
             MemoryLocation::Shared => AllocatorLocation::CpuToGpu,
         };
-        allocator.allocate(&request(location)).map_err(failed)
+        pool.allocate(&request(location)).map_err(failed)
     }
 
     /// Imports host memory, which must outlive this (`VK_EXT_external_memory_host`).
@@ -270,9 +269,8 @@ impl Drop for Memory {
         match std::mem::replace(&mut self.backing, Backing::Unbound) {
             Backing::Unbound | Backing::Borrowed => {}
             Backing::Suballocated(allocation) => {
-                if let Some(allocator) = self.logical.allocator.lock().as_mut() {
-                    // Fails only for an allocation of another allocator.
-                    let _ = allocator.free(allocation);
+                if let Some(pool) = self.logical.memory_pool.lock().as_mut() {
+                    pool.free(allocation);
                 }
             }
             Backing::Imported(memory) => {

@@ -10,6 +10,7 @@ mod device_caps;
 mod enabled_features;
 mod logical_device;
 mod memory;
+mod memory_pool;
 mod native;
 mod physical_device;
 mod pipeline;

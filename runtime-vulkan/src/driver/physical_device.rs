@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use ash::vk;
 
 use super::device_caps::{
-    CPU, DeviceCaps, DriverInfo, Features, Heap, MemoryType, QueueFamily, SubGroup, Version,
+    CPU, DISCRETE, DeviceCaps, DriverInfo, Features, Heap, MemoryType, QueueFamily, SubGroup, Version,
 };
 use super::enabled_features::EnabledFeatures;
 use super::{Instance, MIN_VERSION};
@@ -297,7 +297,7 @@ fn limits(caps: &mut DeviceCaps, limits: &vk::PhysicalDeviceLimits) {
 
 const fn kind(kind: vk::PhysicalDeviceType) -> &'static str {
     match kind {
-        vk::PhysicalDeviceType::DISCRETE_GPU => "discrete",
+        vk::PhysicalDeviceType::DISCRETE_GPU => DISCRETE,
         vk::PhysicalDeviceType::INTEGRATED_GPU => "integrated",
         vk::PhysicalDeviceType::VIRTUAL_GPU => "virtual",
         vk::PhysicalDeviceType::CPU => CPU,

@@ -66,9 +66,20 @@ pub(crate) fn injected(function: &str) -> Option<vk::Result> {
     injected
 }
 
+/// Bytes of the limited memory that are taken.
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
 /// Allocates from the limited memory; whether it was enough.
 pub(crate) fn take_memory(bytes: u64) -> bool {
-    static TAKEN: AtomicU64 = AtomicU64::new(0);
     let Some(limit) = settings::number("memory") else { return true };
-    TAKEN.fetch_add(bytes, Ordering::AcqRel) + bytes <= limit
+    let is_enough = TAKEN.fetch_add(bytes, Ordering::AcqRel) + bytes <= limit;
+    if !is_enough {
+        give_memory(bytes);
+    }
+    is_enough
+}
+
+/// Frees limited memory.
+pub(crate) fn give_memory(bytes: u64) {
+    TAKEN.fetch_sub(bytes, Ordering::AcqRel);
 }

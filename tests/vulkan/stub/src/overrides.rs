@@ -95,6 +95,7 @@ static ENUMERATE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static PROPERTIES: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static PROPERTIES2: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static ALLOCATE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static FREE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static CREATE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static SEMAPHORE_VALUE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static DESTROY: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
@@ -118,6 +119,7 @@ pub(crate) fn override_symbol(name: &CStr, driver: Function) -> Function {
         "vkGetPhysicalDeviceProperties" => (&PROPERTIES, properties as *const c_void),
         "vkGetPhysicalDeviceProperties2" => (&PROPERTIES2, properties2 as *const c_void),
         "vkAllocateMemory" => (&ALLOCATE, allocate as *const c_void),
+        "vkFreeMemory" => (&FREE, free as *const c_void),
         "vkCreateDevice" => (&CREATE, create as *const c_void),
         "vkGetSemaphoreCounterValue" => (&SEMAPHORE_VALUE, semaphore_value as *const c_void),
         "vkDestroyDevice" => (&DESTROY, destroy as *const c_void),
@@ -227,7 +229,25 @@ unsafe extern "system" fn allocate(
     // SAFETY: stored before this override was returned.
     let real: vk::PFN_vkAllocateMemory = unsafe { transmute(ALLOCATE.load(Ordering::Acquire)) };
     // SAFETY: the caller's arguments, forwarded.
-    unsafe { real(device, &raw const info, allocator, out) }
+    let code = unsafe { real(device, &raw const info, allocator, out) };
+    // SAFETY: the driver wrote it, or left it as it was.
+    SIZES.lock().unwrap_or_else(PoisonError::into_inner).push((unsafe { *out }, info.allocation_size));
+    code
+}
+
+/// The memory that is allocated, with its size.
+static SIZES: Mutex<Vec<(vk::DeviceMemory, u64)>> = Mutex::new(Vec::new());
+
+unsafe extern "system" fn free(device: vk::Device, memory: vk::DeviceMemory, allocator: Allocator) {
+    let mut sizes = SIZES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(at) = sizes.iter().position(|(own, _)| *own == memory) {
+        faults::give_memory(sizes.swap_remove(at).1);
+    }
+    drop(sizes);
+    // SAFETY: stored before this override was returned.
+    let real: vk::PFN_vkFreeMemory = unsafe { transmute(FREE.load(Ordering::Acquire)) };
+    // SAFETY: the caller's arguments, forwarded.
+    unsafe { real(device, memory, allocator) };
 }
 
 unsafe extern "system" fn create(

@@ -85,6 +85,8 @@ const MISSING_LIBRARY: &str =
     r#"{"file_format_version": "1.0.0", "ICD": {"library_path": "./no.so", "api_version": "1.3.0"}}"#;
 
 const DISCRETE: &str = "discrete=yes,queue_families=yes";
+/// The thirteenth allocation fails, and so does the next one, which tries it again.
+const TWELVE_ALLOCATIONS: &str = "discrete=yes,fail=vkAllocateMemory:-2:13,fail=vkAllocateMemory:-2:14";
 const NO_BARRIER2: &str = "missing=vkCmdPipelineBarrier2,missing=vkCmdPipelineBarrier2KHR";
 
 fn cases() -> Vec<Case> {
@@ -115,6 +117,8 @@ fn cases() -> Vec<Case> {
         stub("vulkan_1_0_is_listed_with_a_reason", "api=1.0", too_old),
         stub("vulkan_1_1_is_listed_with_a_reason", "api=1.1", too_old),
         stub("an_instance_that_cannot_be_created", "fail=vkCreateInstance:-9:0", unavailable),
+        stub("freed_memory_is_used_again", TWELVE_ALLOCATIONS, works),
+        stub("freed_memory_is_given_back_when_there_is_no_more", "discrete=yes,memory=300000000", works),
         stub("little_memory", "memory=100000", any_error),
         stub("no_memory", "memory=0", any_error),
         stub("a_device_lost_at_the_first_submission", "lost=SUBMIT:1", lost),
@@ -436,6 +440,9 @@ fn memory(device: &dyn CommonRuntime) -> Result<()> {
     }
     let queue = device.queue()?;
     drop(queue.allocate(DType::F32, &[1 << 20], &Placement::default())?);
+    for mebibytes in [64, 64, 60, 64, 62, 64, 60, 64, 62, 64, 96, 128, 160] {
+        drop(device.empty::<u8>([mebibytes << 20])?);
+    }
     queue.wait_idle_timeout(WAIT_TIMEOUT)
 }
 
