@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "calls the functions of a backend's table")]
 
+mod cast;
 pub(crate) mod collect;
 pub(crate) mod copy;
 mod default_queue;
@@ -31,6 +32,7 @@ use crate::code::arg::ArgValue;
 use crate::code::argument_tuples::Arguments;
 use crate::code::raw_launch::RawLaunch;
 use crate::model::lowering::LoweredKernel;
+use crate::queue::cast::CastKernels;
 use crate::queue::collect::Collector;
 use crate::queue::recording::Record;
 use crate::queue::submit::{AccessSet, SubmitFlags, Submitted, call_launch};
@@ -77,6 +79,7 @@ pub struct Queue {
     detour: Option<Box<Detour>>,
     /// What fusers of the queue keep for later ones.
     pub(crate) fusion_cache: OnceLock<Arc<dyn Any + Send + Sync>>,
+    casts: CastKernels,
 }
 
 /// Where work goes that is not submitted.
@@ -90,8 +93,8 @@ enum Detour {
 
 impl Queue {
     fn new(timeline: Arc<Timeline>, device: Arc<OpenDevice>) -> Self {
-        let fusion_cache = OnceLock::new();
-        Self { timeline, device, inline: false, is_lent: false, detour: None, fusion_cache }
+        let (fusion_cache, casts) = (OnceLock::new(), CastKernels::default());
+        Self { timeline, device, inline: false, is_lent: false, detour: None, fusion_cache, casts }
     }
 
     pub(crate) fn open(device: &Arc<OpenDevice>, options: &QueueOptions) -> Result<Self> {

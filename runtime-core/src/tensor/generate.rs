@@ -153,7 +153,7 @@ fn nearest(number: Number, dtype: DType) -> u64 {
         (_, _, Number::Bool(value)) => nearest(Number::Integer(value.into()), dtype),
         (_, Some((least, most)), Number::Integer(value)) => low_64_bits(value.clamp(least, most)),
         (_, Some((least, most)), Number::Float(value)) => low_64_bits((value as i128).clamp(least, most)),
-        (_, None, number) => encode_float(dtype, number.as_f64().unwrap_or(f64::NAN)),
+        (_, None, number) => encode_float(dtype, number.to_round(dtype).unwrap_or(f64::NAN)),
     }
 }
 
@@ -347,6 +347,12 @@ mod tests {
         assert_eq!(elements::<u64>(&integers.cast(DType::U64).unwrap()), [0, 0, i64::MAX.unsigned_abs()]);
         assert_eq!(elements::<i8>(&integers.cast(DType::I8).unwrap()), [-128, -1, 127]);
         assert_eq!(elements::<f32>(&integers.cast(DType::F32).unwrap())[1], -1.0);
+        // A double rounds both to a number halfway between two, and so away from what is nearest.
+        let beside =
+            HostArray::from_slice(&[2], &[(1i64 << 54) + (1 << 30) + 1, -(1 << 54) - (1 << 46) - 1]).unwrap();
+        assert_eq!(elements::<f32>(&beside.cast(DType::F32).unwrap())[0], 2f32.powi(54) + 2f32.powi(31));
+        let bf16 = elements::<half::bf16>(&beside.cast(DType::BF16).unwrap())[1];
+        assert_eq!(bf16.to_f64(), -(2f64.powi(54) + 2f64.powi(47)));
         let flags = HostArray::arange(DType::BOOL, &[2]).unwrap();
         assert_eq!(elements::<f64>(&flags.cast(DType::F64).unwrap()), [0.0, 1.0]);
         assert_eq!(flags.cast(DType::BOOL).unwrap().bytes(), [0, 1]);

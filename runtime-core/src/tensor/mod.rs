@@ -7,6 +7,8 @@ pub(crate) mod host_array;
 pub(crate) mod host_view;
 pub(crate) mod layout;
 mod native;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 pub(crate) mod npy;
 pub(crate) mod number;
 pub(crate) mod pitched_copies;

@@ -53,7 +53,7 @@ impl Number {
             (DTypeClass::Bool, _) => Err(Error::invalid("bool requires true or false")),
             (DTypeClass::Float | DTypeClass::BFloat, _) => {
                 let requires = || Error::invalid(format!("{dtype} requires a number"));
-                let value = self.as_f64().ok_or_else(requires)?;
+                let value = self.to_round(dtype).ok_or_else(requires)?;
                 let bits = encode_float(dtype, value);
                 match value.is_finite() && !decode_float(dtype, bits).is_finite() {
                     true => Err(Error::invalid(format!("{value} does not fit {dtype}"))),
@@ -73,6 +73,19 @@ impl Number {
             Self::Float(value) => Some(value),
             Self::Bool(_) => None,
         }
+    }
+
+    /// The number as a double whose rounding to `dtype` is that of the number. An integer of more than 53 bits is rounded to odd, since
+    /// a number that is rounded to the nearest twice may end beside it (Boldo and Melquiond, 2008).
+    #[expect(clippy::cast_possible_truncation, reason = "the error is what is looked at")]
+    pub(crate) fn to_round(self, dtype: DType) -> Option<f64> {
+        let nearest = self.as_f64()?;
+        let Self::Integer(value) = self else { return Some(nearest) };
+        let error = value.unsigned_abs().cast_signed() - nearest.abs() as i128;
+        if dtype == DType::F64 || error == 0 || nearest.to_bits() & 1 == 1 {
+            return Some(nearest);
+        }
+        Some(if error > 0 { nearest.abs().next_up() } else { nearest.abs().next_down() }.copysign(nearest))
     }
 
     /// The number that an element is, given as the word that [`bits`](Self::bits) returns; `None` for complex and opaque types.
@@ -175,11 +188,19 @@ pub(crate) const fn low_64_bits(value: i128) -> u64 {
 #[expect(clippy::cast_possible_truncation, reason = "rounding to the type is the purpose")]
 pub(crate) fn encode_float(dtype: DType, value: f64) -> u64 {
     match dtype {
-        DType::F16 => u64::from(f16::from_f64(value).to_bits()),
-        DType::BF16 => u64::from(bf16::from_f64(value).to_bits()),
+        DType::F16 => u64::from(f16::from_f64(with_sticky_bit(value)).to_bits()),
+        DType::BF16 => u64::from(bf16::from_f64(with_sticky_bit(value)).to_bits()),
         DType::F32 => u64::from((value as f32).to_bits()),
         _ => value.to_bits(),
     }
+}
+
+/// A number of 21 bits that the types of 16 bits round as `value`: `half` (2.7) ignores the low 32 bits, or rounds to `f32` first, and so
+/// takes a number beside a midpoint for the midpoint.
+fn with_sticky_bit(value: f64) -> f64 {
+    let bits = value.to_bits();
+    let high = bits >> 32 << 32;
+    f64::from_bits(if bits == high { bits } else { high | 1 << 32 })
 }
 
 /// Decodes a floating-point type.
@@ -212,6 +233,13 @@ mod tests {
         encoded(2.into(), DType::F32, 2.0_f32.to_bits().into());
         encoded(1.5.into(), DType::F16, f16::from_f32(1.5).to_bits().into());
         encoded(1.5.into(), DType::BF16, bf16::from_f32(1.5).to_bits().into());
+        for beside in [2f64.powi(-40), -2f64.powi(-40), 2f64.powi(-52), 0.0] {
+            let up = u64::from(beside > 0.0);
+            let bits =
+                |dtype, digits: i32| Number::from(1.0 + 2f64.powi(-digits) + beside).bits(dtype).unwrap();
+            assert_eq!(bits(DType::F16, 11), 0x3c00 + up, "{beside}");
+            assert_eq!(bits(DType::BF16, 8), 0x3f80 + up, "{beside}");
+        }
         encoded(f64::INFINITY.into(), DType::F64, f64::INFINITY.to_bits());
         encoded(true.into(), DType::BOOL, 1);
     }

@@ -2,7 +2,7 @@
 
 use runtime_core::fusion::FusionOptions;
 use runtime_core::graph::Recording;
-use runtime_core::{Arg, Error, ErrorKind, Event, Geometry, Options, Queue, abi};
+use runtime_core::{Arg, DType, Error, ErrorKind, Event, Geometry, Options, Queue, abi};
 
 use super::graphs::{N, record, replay};
 use crate::case::{Failure, Requirement, Verdict, cases};
@@ -17,7 +17,7 @@ cases! {
         a_failed_recording_is_discarded, a_wrong_launch_is_refused_while_recording,
         a_dropped_graph_runs_nothing, what_a_queue_is_given_is_recorded, events_of_a_recording_order_its_nodes,
         events_of_a_recording_cannot_be_waited_for, what_a_recording_queue_cannot_record_is_named,
-        a_dispatcher_is_recorded;
+        a_dispatcher_is_recorded, a_cast_is_recorded_if_the_device_makes_it;
 }
 
 fn recording_runs_nothing(context: &Context) -> Verdict {
@@ -307,4 +307,26 @@ fn a_dispatcher_is_recorded(context: &Context) -> Verdict {
     replay(&queue, &recording.finish())?;
     expect_all("1 + 2", &sum, 3.0)?;
     expect_all("3 + 2", &a, 5.0)
+}
+
+fn a_cast_is_recorded_if_the_device_makes_it(context: &Context) -> Verdict {
+    let (fixture, queue) = (context.fixture(), context.fixture().queue()?);
+    let x = fixture.full(N, 1.0)?;
+    let recording = queue.recording()?;
+    let named = ["cast", "cannot be recorded"];
+    expect_error("bool", recording.queue().cast(&x, DType::BOOL), ErrorKind::Unsupported, &named)?;
+    let cast = match recording.queue().cast(&x, DType::I32) {
+        Err(error) => {
+            return expect_error("i32", Err::<(), _>(error), ErrorKind::Unsupported, &named).map(drop);
+        }
+        Ok(cast) => cast,
+    };
+    let graph = recording.finish();
+    for value in [5.0f32, 7.0] {
+        x.fill(&value.to_le_bytes())?;
+        replay(&queue, &graph)?;
+        let elements = cast.to_array()?.cast(DType::F32)?;
+        assert_eq!(elements.as_slice::<f32>()?, vec![value; N]);
+    }
+    Ok(())
 }

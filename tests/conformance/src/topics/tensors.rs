@@ -1,6 +1,8 @@
 //! Tensors and views: shapes, strides, shared memory, freezing.
 
-use runtime_core::{CommonRuntime, DType, ErrorKind, HostArray, Options, Placement, Tensor};
+use runtime_core::{
+    CommonRuntime, DType, ErrorKind, HostArray, ModuleSource, Number, Options, Placement, Tensor,
+};
 
 use crate::case::{Failure, Requirement, Verdict, cases};
 use crate::context::Context;
@@ -16,7 +18,7 @@ cases! {
         a_wrong_permutation_is_refused, a_wrong_reshape_is_refused, a_wrong_element_type_is_refused,
         a_wrong_element_count_is_refused, arrays_round_trip, to_device_is_a_copy,
         to_device_gathers_views_with_gaps, to_device_reaches_the_host_and_back,
-        a_frozen_tensor_is_final;
+        a_frozen_tensor_is_final, casts_are_those_of_arrays, a_cast_is_in_order_with_its_queue;
 }
 
 fn matrix(context: &Context) -> runtime_core::Result<Tensor> {
@@ -264,4 +266,76 @@ fn a_frozen_tensor_is_final(context: &Context) -> Verdict {
     let copy = fixture.full(10, 0.0)?;
     queue.copy(&copy, &tensor)?.wait_timeout(crate::wait::WAIT_TIMEOUT)?;
     expect_all("read", &copy, 1.0)
+}
+
+/// Numbers near the bounds of the types, halfway between numbers of smaller ones, infinities and NaN.
+fn difficult_numbers() -> Vec<f64> {
+    let bounds = [7, 8, 11, 15, 16, 24, 31, 32, 53, 63, 64].map(|bits| f64::from(bits).exp2());
+    let mut numbers = vec![0.0, -0.0, 0.5, 1.5, 2.5, -1.5, 0.1, 65_504.0, 65_520.0, 1e9, -1e30, 1e300];
+    numbers.extend(bounds.iter().flat_map(|bound| [*bound, bound - 1.0, -bound, 1.0 - bound, bound + 1.0]));
+    numbers.extend(
+        [11, 24].iter().flat_map(|bits| [0.0, 1e-12, -1e-12].map(|beside| 1.0 + 2f64.powi(-bits) + beside)),
+    );
+    numbers.extend([f64::INFINITY, f64::NEG_INFINITY, f64::NAN]);
+    numbers
+}
+
+fn casts_are_those_of_arrays(context: &Context) -> Verdict {
+    let device = context.fixture().device();
+    let queue = device.queue()?;
+    let floats = difficult_numbers();
+    let integers = [i64::MIN, i64::MAX, (1 << 53) + 1, (1 << 39) + (1 << 15) + 1, -(1 << 25) - 1, 16_777_217];
+    let sources = [HostArray::from_slice(&[floats.len()], &floats)?, HostArray::from_slice(&[6], &integers)?];
+    let numbers = DType::all().filter(|dtype| sources[0].cast(*dtype).is_ok()).collect::<Vec<_>>();
+    for (source, from) in sources.iter().flat_map(|source| numbers.iter().map(move |from| (source, *from))) {
+        let array = source.cast(from)?;
+        let tensor = device.tensor_from_array(&array, &Placement::default())?;
+        for to in &numbers {
+            let (is, should) = (queue.cast(&tensor, *to)?.to_array()?, array.cast(*to)?);
+            expect_equal(&format!("{from} to {to}"), &values(&is), &values(&should))?;
+        }
+    }
+    let complex = device.empty_of(DType::COMPLEX64, [2])?;
+    expect_error("no number", queue.cast(&complex, DType::F32), ErrorKind::InvalidArgument, &["complex64"])
+        .map(drop)
+}
+
+/// The bits of all elements, where every NaN is the same.
+fn values(array: &HostArray) -> Vec<u64> {
+    let bits = |at: usize| {
+        let mut word = [0; 8];
+        let bytes = array.dtype().bytes();
+        word[..bytes].copy_from_slice(&array.bytes()[at * bytes..][..bytes]);
+        u64::from_le_bytes(word)
+    };
+    let value = |bits| match Number::of_bits(array.dtype(), bits) {
+        Some(Number::Float(value)) if value.is_nan() => u64::MAX,
+        _ => bits,
+    };
+    (0..array.len()).map(bits).map(value).collect()
+}
+
+fn a_cast_is_in_order_with_its_queue(context: &Context) -> Verdict {
+    let device = context.fixture().device();
+    let queue = device.queue()?;
+    let matrix = device.zeros::<i32>([300, 2])?;
+    drop(queue.fill(&matrix, &7i32.to_le_bytes())?);
+    let column = matrix.slice(1, 1..2)?;
+    let first = queue.cast(&column, DType::F32)?;
+    drop(queue.fill(&matrix, &8i32.to_le_bytes())?);
+    let second = queue.cast(&column, DType::F32)?;
+    assert_eq!((first.shape(), first.space()), (&[300, 1][..], matrix.space()));
+    expect_equal("before", &first.to_vec::<f32>()?, &[7.0; 300])?;
+    expect_equal("after", &second.to_vec::<f32>()?, &[8.0; 300])?;
+    assert_eq!(queue.cast(&matrix, DType::I32)?.shape(), [300, 2], "the tensor itself");
+    let copy = "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @compute @workgroup_size(1) fn copy() { x[0] = 1; }";
+    if device.load(&ModuleSource::wgsl(copy)).is_ok() {
+        let before = queue.submitted();
+        drop(queue.cast(&first, DType::I32)?);
+        assert!(queue.submitted() > before, "the device converts");
+    }
+    let empty = queue.cast(&matrix.slice(0, 5..5)?, DType::U8)?;
+    assert_eq!((empty.dtype(), empty.len()), (DType::U8, 0));
+    Ok(())
 }
