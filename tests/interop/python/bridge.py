@@ -41,6 +41,8 @@ class Library:
         "open": (c_void_p, c_char_p),
         "close": (None, c_void_p),
         "scale": (c_int, c_void_p, c_void_p, c_float, c_int64),
+        "use_stream": (c_int, c_void_p, c_uint64),
+        "native": (c_int, c_void_p, c_void_p, c_void_p),
         "wait": (c_int, c_void_p),
         "error": (None, c_char_p, c_size_t),
         "tensor": (c_void_p, c_void_p, POINTER(Description), c_char_p, c_size_t),
@@ -120,6 +122,13 @@ class Device:
 
     def scale(self, tensor, factor, pause_ms=0):
         self.library.check(self.library.scale(self.handle, tensor.handle, factor, pause_ms))
+
+    def use_stream(self, stream):
+        self.library.check(self.library.use_stream(self.handle, stream))
+
+    def native(self, tensor, work):
+        callback = ctypes.CFUNCTYPE(None, c_uint64)(work)
+        self.library.check(self.library.native(self.handle, tensor.handle, ctypes.cast(callback, c_void_p)))
 
     def wait(self):
         self.library.check(self.library.wait(self.handle))

@@ -89,3 +89,38 @@ def case_deleters_run_once(library):
     del part
     gc.collect()
     assert library.deletions() == before + 1
+
+
+def case_kernels_run_in_order_on_a_stream_of_torch(library):
+    for stream in [torch.cuda.Stream(), torch.cuda.default_stream()]:
+        device = Device(library, "cuda")
+        device.use_stream(stream.cuda_stream)
+        with torch.cuda.stream(stream):
+            source = torch.ones(COUNT, device="cuda")
+            taken = device.take(source, stream=-1)
+            for _ in range(100):
+                torch.cuda._sleep(100_000)
+                source += 1
+                device.scale(taken, 0.5)
+            total = source.sum()
+            # Only the stream orders all this: (1 + 1) / 2 is 1 again.
+            assert total.item() == COUNT
+        device.wait()
+
+
+def case_work_of_torch_runs_between_kernels(library):
+    device = Device(library, "cuda")
+    source = torch.ones(COUNT, device="cuda")
+    taken = take(device, source)
+
+    def add(stream):
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream)):
+            torch.cuda._sleep(100_000)
+            source.add_(1)
+
+    for _ in range(100):
+        device.native(taken, add)
+        device.scale(taken, 0.5, pause_ms=1)
+    device.native(taken, add)
+    device.wait()
+    assert (source == 2).all()

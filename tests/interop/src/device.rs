@@ -126,6 +126,42 @@ pub unsafe extern "C" fn interop_scale(device: &Device, tensor: &Tensor, factor:
     store_error(launch()).map_or(-1, |()| 0)
 }
 
+/// Submits later kernels to a stream of the caller.
+///
+/// # Safety
+/// Both belong to one GPU; the stream stays open until the device is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn interop_use_stream(device: &mut Device, stream: u64) -> i32 {
+    let mut borrow = || {
+        let (queue, ..) = device.work.as_mut().ok_or_else(|| Error::unsupported("no queue"))?;
+        // SAFETY: the caller's promise.
+        *queue = unsafe { device.runtime.queue_from_native(stream) }?;
+        Ok(())
+    };
+    store_error(borrow()).map_or(-1, |()| 0)
+}
+
+/// Calls a function that submits work on a tensor to a stream, in order with the kernels.
+///
+/// # Safety
+/// Both were made here. `work` submits to the stream that it gets, accesses nothing but the tensor, and does not return to Python's
+/// caller by an exception.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn interop_native(device: &Device, tensor: &Tensor, work: extern "C" fn(u64)) -> i32 {
+    let submit = || {
+        let (queue, ..) = device.work.as_ref().ok_or_else(|| Error::unsupported("no queue"))?;
+        // SAFETY: the caller's promise.
+        let done = unsafe {
+            queue.native(&[Arg::read_write(tensor)], |handles| {
+                work(handles.number("CUstream")?);
+                Ok(())
+            })
+        };
+        done.map(drop)
+    };
+    store_error(submit()).map_or(-1, |()| 0)
+}
+
 /// Waits for all kernels, and lets the device release what was dropped meanwhile.
 ///
 /// # Safety

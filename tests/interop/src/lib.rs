@@ -10,7 +10,10 @@ mod dlpack;
 mod tensor;
 
 pub use capsule::{interop_destroy_unversioned, interop_destroy_versioned, interop_python};
-pub use device::{Device, interop_close, interop_error, interop_open, interop_scale, interop_wait};
+pub use device::{
+    Device, interop_close, interop_error, interop_native, interop_open, interop_scale, interop_use_stream,
+    interop_wait,
+};
 pub use dlpack::{interop_deletions, interop_export, interop_import};
 pub use tensor::{
     Description, interop_describe, interop_drop, interop_drop_on_thread, interop_freeze, interop_load,
