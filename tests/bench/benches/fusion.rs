@@ -115,9 +115,11 @@ impl Expression {
         Ok([temporary()?, temporary()?, temporary()?])
     }
 
-    /// The time of a list from its first launch to its end on the device, with how long listing and completing took.
-    fn fused(&self) -> Result<(Duration, [Duration; 2], FusionReport)> {
+    /// The time of a list from its first launch to its end on the device, with how long its temporaries, listing and completing took.
+    fn fused(&self) -> Result<(Duration, [Duration; 3], FusionReport)> {
+        let begin = Instant::now();
         let between = self.temporaries()?;
+        let allocated = begin.elapsed();
         let begin = Instant::now();
         let fuser = self.queue.fuser(&FusionOptions::default())?;
         drop(self.launch(fuser.queue(), &between)?);
@@ -126,7 +128,7 @@ impl Expression {
         let (event, report) = fuser.complete()?;
         let completed = begin.elapsed() - listed;
         event.wait()?;
-        Ok((begin.elapsed(), [listed, completed], report))
+        Ok((begin.elapsed(), [allocated, listed, completed], report))
     }
 
     fn unfused(&self, between: &[Tensor; 3]) -> Result<(Duration, Duration)> {
@@ -152,21 +154,22 @@ fn compare(runtime: &Runtime, device: &str, elements: usize) -> Result<()> {
     let between = expression.temporaries()?;
     expression.unfused(&between)?;
     expression.check()?;
-    let (_, [_, cold], report) = expression.fused()?;
+    let (_, [.., cold], report) = expression.fused()?;
     expression.check()?;
     // A GPU that was idle raises its clocks only after some time.
     let begin = Instant::now();
     while begin.elapsed() < WARM_UP {
         expression.unfused(&between)?;
     }
-    let (mut fused, mut unfused, mut listing, mut submitting, mut completing) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut fused, mut unfused, mut allocating, mut listing, mut submitting, mut completing) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..SAMPLES {
         let (time, submitted) = expression.unfused(&between)?;
         unfused.push(time);
         submitting.push(submitted);
-        let (time, [listed, completed], _) = expression.fused()?;
+        let (time, [allocated, listed, completed], _) = expression.fused()?;
         fused.push(time);
+        allocating.push(allocated);
         listing.push(listed);
         completing.push(completed);
     }
@@ -181,7 +184,9 @@ fn compare(runtime: &Runtime, device: &str, elements: usize) -> Result<()> {
         bytes / fused / 1e9
     );
     eprintln!(
-        "  four launches: submitting {:.2} µs, listing {:.2} µs; completing {:.2} µs, at first {:.0} µs with the compiler",
+        "  allocating the temporaries {:.2} µs; four launches: submitting {:.2} µs, listing {:.2} µs; completing {:.2} µs, at first \
+         {:.0} µs with the compiler",
+        1e6 * median(&mut allocating),
         1e6 * median(&mut submitting),
         1e6 * median(&mut listing),
         1e6 * median(&mut completing),
