@@ -7,6 +7,23 @@ use std::sync::Arc;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The kind of an [`Error`], for programs to branch on.
+///
+/// ```
+/// # use runtime_core::{Device, Error, ErrorKind, Result, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// /// The first of these devices that this machine has.
+/// fn open_any(runtime: &Runtime, names: &[&str]) -> Result<Device> {
+///     for name in names {
+///         match runtime.open(name) {
+///             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unavailable) => {}
+///             opened => return opened, // a device, or an error that is no reason to take another one
+///         }
+///     }
+///     Err(Error::new(ErrorKind::Unavailable, format!("none of {names:?} is on this machine")))
+/// }
+/// assert_eq!(open_any(&runtime, &["cuda", "null:3", "null:1"])?.device_id().index, 1);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[non_exhaustive]
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +107,18 @@ impl fmt::Display for ErrorKind {
 /// An error. Cheap to clone, since every waiter on a failed ticket receives the same error.
 ///
 /// `Display` is a single, actionable line: `load: cuModuleLoadData: CUDA_ERROR_INVALID_PTX (218): line 7: …`.
+///
+/// ```
+/// # use runtime_core::Runtime;
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// let error = device.tensor([3], &[1.0f32, 2.0]).unwrap_err();
+/// assert_eq!((error.operation(), error.message()), ("tensor", "shape [3] has 3 elements, data has 2"));
+///
+/// let error = error.in_operation("load_weights"); // a framework adds what it was doing
+/// assert_eq!(error.to_string(), "load_weights: tensor: shape [3] has 3 elements, data has 2");
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 

@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::architecture;
 use crate::dependencies;
+use crate::examples;
 use crate::harden;
 use crate::header;
 use crate::layers;
@@ -32,6 +33,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("code that safe functions take", named_code::check),
     ("paths in ARCHITECTURE.md", architecture::check),
     ("documented dependencies", dependencies::check),
+    ("examples in the documentation", examples::check),
     ("Markdown", markdown::check),
     ("spelling", spelling::check),
     ("clippy", |workspace| {

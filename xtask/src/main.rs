@@ -9,6 +9,7 @@ mod count_lines;
 mod debian_package;
 mod dependencies;
 mod eval;
+mod examples;
 mod fuzz_kernels;
 mod harden;
 mod header;
@@ -52,8 +53,9 @@ Tasks of this repository, run as `cargo xtask TASK`:
                    backend, for the conformance suite
   lint [WORD…]     all checks, or those whose name contains a word: rustfmt, clippy, rustdoc, the C header,
                    the length of files, imports between modules, files that nothing reads, paths in ARCHITECTURE.md,
-                   dependencies, Markdown; where they are installed, spelling (`typos`), licences (`cargo-deny`) and the
-                   other targets of deny.toml; by its name only, `fuzz targets`, which takes a minute to compile
+                   dependencies, examples in the documentation, Markdown; where they are installed, spelling (`typos`),
+                   licences (`cargo-deny`) and the other targets of deny.toml; by its name only, `fuzz targets`, which
+                   takes a minute to compile
   lines            lines of code of each product crate, without blank lines, comments and tests
   header           regenerate runtime-core/include/runtime.h
   miri             core and the null backend under Miri: undefined behaviour, leaks

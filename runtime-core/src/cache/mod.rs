@@ -55,6 +55,25 @@ pub use totals::{LoadTotals, StageTotals};
 /// is logged once, as a warning with the target `runtime::cache`.
 ///
 /// A process that was forked after the cache was made compiles everything.
+///
+/// ```
+/// # use runtime_core::{ModuleSource, Options, Runtime};
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path();
+/// # let source = unsafe { ModuleSource::native("null", "add_f32") };
+/// use runtime_core::cache::{CacheOptions, CodeCache};
+///
+/// // SAFETY: only this program writes to the folder.
+/// let cache = CodeCache::with_options(unsafe { CacheOptions::default().with_folder(folder) });
+/// let runtime = Runtime::builder().code_cache(cache.clone()).register(runtime_null::backend());
+/// # let runtime = runtime.discover(false);
+/// # let options = Options::new().with("compiler", true);
+/// let device = runtime.build().open_with("null", &options)?;
+/// device.kernel(&source, "add_f32")?; // compiled, and kept
+/// assert_eq!(cache.list()?[0].kernels, ["add_f32"]);
+/// assert_eq!(cache.clear()?.entries, 1);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct CodeCache(Arc<Inner>);
 

@@ -10,6 +10,23 @@ use crate::tensor::number::Number;
 use crate::{Access, DType, Error, Result, abi};
 
 /// One argument of a launch.
+///
+/// A tuple such as `(&x, 2.0f32)` says the same in fewer words ([`Arguments`](crate::code::Arguments)). A list
+/// of `Arg`s is for code that learns the number and the types of the arguments when it runs.
+///
+/// ```
+/// # use runtime_core::{Arg, ModuleSource, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let saxpy = device.kernel(&unsafe { ModuleSource::native("null", "saxpy_f32") }, "saxpy_f32")?;
+/// let x = device.tensor([2], &[1.0f32, 2.0])?;
+/// let y = device.zeros::<f32>([2])?;
+/// let mut args = vec![Arg::read(&x), Arg::read_write(&y)];
+/// args.push(Arg::number(x.dtype(), 3)?); // a scalar of the tensor's type
+/// device.queue()?.call(&saxpy, (1, 1), &args)?; // y = 3 x + y
+/// assert_eq!(y.to_vec::<f32>()?, [3.0, 6.0]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Arg<'a> {
     pub(crate) value: ArgValue<'a>,

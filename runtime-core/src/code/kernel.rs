@@ -16,7 +16,25 @@ use crate::timeline::deferred_free::Resource;
 use crate::timeline::open_device::OpenDevice;
 use crate::{Arg, Geometry, LaunchConfig, Result};
 
-/// An entry point of a module. Clones share it.
+/// An entry point of a module, which it keeps loaded. Clones share it.
+///
+/// ```
+/// # use runtime_core::{DType, Geometry, ModuleSource, Runtime};
+/// # let runtime = Runtime::builder().discover(false);
+/// # let runtime = runtime.register(runtime_host::backend()).with_lowering(runtime_kernel::wgsl()).build();
+/// # let device = runtime.open("host")?;
+/// const SQUARE: &str = "
+///     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+///     @compute @workgroup_size(64) fn square(@builtin(global_invocation_id) id: vec3u) {
+///         x[id.x] *= x[id.x]; // accesses beyond the end do nothing
+///     }";
+/// let square = device.kernel(ModuleSource::wgsl(SQUARE), "square")?;
+/// let [items, ..] = square.info().group_size.unwrap_or([64, 1, 1]); // WGSL fixes the group size
+/// let x = device.arange(DType::F32, [100])?;
+/// device.queue()?.call(&square, Geometry::cover(100, items), (&x,))?;
+/// assert_eq!(x.to_vec::<f32>()?[99], 9801.0);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Kernel(Arc<KernelInner>);
 

@@ -6,14 +6,42 @@ use crate::code::argument_tuples::{ArgList, IntoArg};
 use crate::model::counted::counted;
 use crate::{Arg, Error, Kernel, Result, Tensor};
 
-/// The shape and the strides of a tensor, as an element of a tuple of arguments: `2 * rank` scalars, for a kernel that
-/// declares them in a structure `Layout` of `rank` dimensions. A tensor of fewer dimensions is padded in front.
+/// The shape and the strides of a tensor, as an element of a tuple of arguments: `rank` extents (`u32`), then
+/// `rank` strides in elements (`i32`). A tensor of fewer dimensions is padded in front, with extents 1 and
+/// strides 0.
+///
+/// A portable kernel declares `struct Layout { shape: array<u32, RANK>, strides: array<i32, RANK> }`, and for
+/// its tensor `x` a member `x_layout: Layout` in the structure of its `var<immediate>`.
 #[must_use]
 pub const fn layout(tensor: &Tensor, rank: usize) -> TensorLayout<'_> {
     TensorLayout { tensor, rank }
 }
 
-/// The argument that [`layout`] makes.
+/// The shape and the strides of a tensor, as arguments of a launch: what [`layout`] returns.
+///
+/// ```
+/// # use runtime_core::{ModuleSource, Runtime};
+/// # let runtime = Runtime::builder().discover(false);
+/// # let runtime = runtime.register(runtime_host::backend()).with_lowering(runtime_kernel::wgsl()).build();
+/// # let device = runtime.open("host")?;
+/// use runtime_core::code::layout;
+///
+/// const COPY: &str = "
+///     struct Layout { shape: array<u32, 1>, strides: array<i32, 1> }
+///     struct Args { x_layout: Layout } // that of the tensor `x`, which may have gaps
+///     var<immediate> args: Args;
+///     @group(0) @binding(0) var<storage, read> x: array<f32>;
+///     @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+///     @compute @workgroup_size(1) fn copy(@builtin(global_invocation_id) id: vec3u) {
+///         y[id.x] = x[id.x * u32(args.x_layout.strides[0])];
+///     }";
+/// let copy = device.kernel(ModuleSource::wgsl(COPY), "copy")?;
+/// let odd = device.tensor([4], &[0.0f32, 1.0, 2.0, 3.0])?.view(&[2], &[2], 1)?;
+/// let y = device.zeros::<f32>([2])?;
+/// device.queue()?.call(&copy, (2, 1), (&odd, &y, layout(&odd, 1)))?;
+/// assert_eq!(y.to_vec::<f32>()?, [1.0, 3.0]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct TensorLayout<'a> {
     tensor: &'a Tensor,

@@ -46,6 +46,25 @@ impl AsSource for &ModuleSource {
 ///
 /// Constructing one from native code is `unsafe`, because the code can do anything; loading and launching it is
 /// then safe. The load options are those of the backend, listed by [`Target::options`](crate::Target::options).
+///
+/// ```
+/// # use runtime_core::{DType, ModuleSource, Runtime};
+/// # let runtime = Runtime::builder().discover(false);
+/// # let runtime = runtime.register(runtime_host::backend()).with_lowering(runtime_kernel::wgsl()).build();
+/// # let device = runtime.open("host")?;
+/// let source = ModuleSource::wgsl("
+///     alias T = f32; // what the text says, unless the program chooses
+///     override FACTOR: f32 = 1.0;
+///     @group(0) @binding(0) var<storage, read_write> x: array<T>;
+///     @compute @workgroup_size(1) fn scale(@builtin(global_invocation_id) id: vec3u) {
+///         x[id.x] *= T(FACTOR);
+///     }");
+/// let scale = device.kernel(source.element(DType::I32).constant("FACTOR", 3), "scale")?;
+/// let x = device.tensor([2], &[1i32, 2])?;
+/// device.queue()?.call(&scale, (2, 1), (&x,))?;
+/// assert_eq!(x.to_vec::<i32>()?, [3, 6]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ModuleSource {
     format: CodeFormat,

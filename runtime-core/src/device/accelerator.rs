@@ -10,6 +10,19 @@ use crate::timeline::open_device::OpenDevice;
 /// A device with memory of its own, which is filled by explicit transfers.
 ///
 /// Everything except peer access is in [`CommonRuntime`].
+///
+/// ```
+/// # use runtime_core::{Placement, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// let (first, second) = (runtime.open("null:0")?, runtime.open("null:1")?);
+/// if let (Some(one), Some(other)) = (first.as_accelerator(), second.as_accelerator()) {
+///     assert!(one.can_access(other)?);
+/// }
+/// let x = first.tensor([2], &[1.0f32, 2.0])?;
+/// let copy = x.to_device(&*second, &Placement::default())?; // directly, as both are of one backend
+/// assert_eq!((copy.device_id().index, copy.to_vec::<f32>()?), (1, vec![1.0, 2.0]));
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct AcceleratorDevice(pub(crate) Arc<OpenDevice>);
 

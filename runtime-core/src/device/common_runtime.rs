@@ -36,7 +36,24 @@ pub(crate) mod sealed {
 /// An opened device: identity, description, memory, code, queues, and timed evaluation.
 ///
 /// Returned by [`Runtime::open`](crate::Runtime::open); one of [`Host`], [`AcceleratorDevice`] and
-/// [`EmbeddedDevice`]. Everything created from it keeps it open. All methods may be called from any thread.
+/// [`EmbeddedDevice`]. Everything created from it keeps it open. All methods may be called from any thread. Shorthands such as
+/// `tensor`, `kernel` and `bench` are methods of `dyn CommonRuntime`, which [`Device`](crate::Device) lists.
+///
+/// ```
+/// # use runtime_core::{CommonRuntime, Result, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// /// Bytes that are left in the default memory space.
+/// fn free_bytes(device: &dyn CommonRuntime) -> Result<u64> {
+///     let space = &device.info().spaces[0];
+///     Ok(device.memory_usage(&space.name)?.free_bytes)
+/// }
+/// let device = runtime.open("null")?;
+/// let before = free_bytes(&*device)?;
+/// let tensor = device.zeros::<f32>([1024])?;
+/// assert_eq!(before - free_bytes(&*device)?, 4096);
+/// # drop(tensor);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[async_trait]
 pub trait CommonRuntime: sealed::Opened + fmt::Debug + Send + Sync {
     /// Name of the target: the first part of the device string, e.g. `cuda`.

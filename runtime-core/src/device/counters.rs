@@ -75,6 +75,21 @@ fn list(device: &Arc<OpenDevice>) -> Result<Vec<CounterInfo>> {
 /// A set may need several passes: run the same work once per pass, each between [`begin`](Self::begin) and
 /// [`end`](Self::end), then [`read`](Self::read); or let [`measure`](Self::measure) do it. The values include all work on
 /// the device in that time, so run nothing else.
+///
+/// ```
+/// # let runtime = runtime_core::Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let queue = device.queue()?;
+/// let mut set = device.counter_set(&["launches", "bytes"])?;
+/// for _ in 0..set.passes() {
+///     set.begin()?;
+///     queue.launch_noop()?.wait()?; // the same work in each pass
+///     set.end()?;
+/// }
+/// let values: Vec<_> = set.read()?.into_iter().map(|reading| reading.map(|reading| reading.value)).collect();
+/// assert_eq!((set.passes(), values), (2, vec![Some(1.0), Some(64.0)]));
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct CounterSet {
     device: Arc<OpenDevice>,

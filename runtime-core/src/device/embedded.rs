@@ -27,6 +27,21 @@ use crate::{Arg, DType, Error, ErrorKind, Geometry, ModuleSource, Placement, Res
 
 /// An external processor without queues: [`EmbeddedDevice::run`] blocks. Its tensors are only described on the
 /// host; the device creates, fills and checks them.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use runtime_core::{Arg, HostArray, ModuleSource, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let image = unsafe { ModuleSource::native("null", "scale_f32") };
+/// let device = runtime.open("null:2")?;
+/// let board = device.as_embedded().expect("null:2 is an embedded device");
+/// let x = board.tensor_from_array(HostArray::from_slice(&[2], &[1.0f32, 2.0])?)?; // described, not yet written
+/// board.flash(&image, &[Arg::read_write(&x), Arg::scalar(3.0f32)])?;
+/// let report = board.run(Duration::from_secs(10))?; // or an error when that time has passed
+/// assert_eq!(report.exit_code, 0);
+/// assert_eq!(board.read(0)?.as_slice::<f32>()?, [3.0, 6.0]); // tensor 0 of the program
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct EmbeddedDevice {
     pub(super) device: Arc<OpenDevice>,

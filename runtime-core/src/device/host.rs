@@ -12,6 +12,24 @@ use crate::{DType, Error, Result, Tensor};
 /// The host CPU as a device: it computes in the process's own memory, with native code.
 ///
 /// [`Queue::call`](crate::Queue::call) runs on the caller's thread when the queue is idle.
+///
+/// ```
+/// # use runtime_core::{ModuleSource, Runtime, read_write};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_host::backend()).build();
+/// # let device = runtime.open("host")?;
+/// // SAFETY: `square` accesses x[begin] to x[end - 1], and is launched with ranges within x.
+/// let source = unsafe {
+///     ModuleSource::native("c", "void square(float *x, long begin, long end) {
+///         for (long i = begin; i < end; i++) x[i] *= x[i];
+///     }")
+/// };
+/// let square = device.kernel(source, "square")?;
+/// let x = device.tensor([3], &[1.0f32, 2.0, 3.0])?;
+/// device.queue()?.call(&square, 0..3, (read_write(&x),))?; // a large range is divided among threads
+/// assert_eq!(x.map()?.as_slice::<f32>()?, [1.0, 4.0, 9.0]); // the memory itself, not a copy
+/// assert!(device.as_host().is_some());
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Host(pub(crate) Arc<OpenDevice>);
 

@@ -10,6 +10,22 @@ use crate::timeline::open_device::OpenDevice;
 use crate::{Arg, DType, Result};
 
 /// The type of an argument: what distinguishes one overload of a kernel from another.
+///
+/// ```
+/// # use runtime_core::{DType, ModuleSource, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let source = unsafe { ModuleSource::native("null", "scale_f32") };
+/// use runtime_core::dispatch::{ArgType, Dispatcher};
+///
+/// let scale = Dispatcher::new(source, "scale_f32");
+/// // While the program starts, for the first call not to wait for a compiler.
+/// scale.precompile(&*device, &[ArgType::tensor(DType::F32, 1), ArgType::Scalar(DType::F32)])?;
+/// scale.call(1, (&device.tensor([1], &[1.0f32])?, 2.0f32))?;
+/// assert_eq!(scale.misses(), 1); // that of `precompile`
+/// assert_eq!(scale.overloads()[0].to_string(), "scale_f32(f32[1], f32) on null:0");
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArgType {

@@ -15,6 +15,27 @@ use crate::{Error, ModuleSource, Result};
 const OVERLOADS: usize = 1024;
 
 /// Describes the kernel of a [`Dispatcher`]; made by [`Dispatcher::builder`].
+///
+/// ```
+/// # use runtime_core::{ModuleSource, Runtime};
+/// # use runtime_core::dispatch::Dispatcher;
+/// # let runtime = Runtime::builder().discover(false).register(runtime_host::backend()).build();
+/// # let device = runtime.open("host")?;
+/// const SCALE: &str =
+///     "void scale(T *x, T a, long begin, long end) { for (; begin < end; begin++) x[begin] *= a; }";
+/// // SAFETY: the calls below stay within x.
+/// let source = unsafe { ModuleSource::native("c", SCALE) };
+/// let scale = Dispatcher::builder("scale")
+///     .source(source) // more sources, such as `cuda-c` or WGSL, serve other devices
+///     .signature("x: read_write T, a: T")
+///     .on_compile(|overload| println!("{overload}")) // scale(f32[1], f32) on host:0
+///     .build()?;
+/// let (x, y) = (device.tensor([2], &[1.0f32, 2.0])?, device.tensor([1], &[3i64])?);
+/// scale.call(2, (&x, 2.0f32))?;
+/// scale.call(1, (&y, 2i64))?; // compiles it for `i64`
+/// assert_eq!((x.to_vec::<f32>()?, y.to_vec::<i64>()?), (vec![2.0, 4.0], vec![6]));
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use]
 pub struct DispatcherBuilder {

@@ -78,6 +78,22 @@ impl Range {
 }
 
 /// Exactly these work-items, in groups of a given size: `global` work-items, `local` of them in each group.
+///
+/// ```
+/// # use runtime_core::{ModuleSource, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// use runtime_core::dispatch::{Dispatcher, NdRange};
+///
+/// # let source = unsafe { ModuleSource::native("null", "group_ids_u32") };
+/// let number = Dispatcher::new(source, "group_ids_u32"); // each work-item writes its number
+/// let x = device.zeros::<u32>([64])?;
+/// number.call(NdRange::new([8, 8], [4, 4]), (&x,))?; // 4 groups of 4 × 4
+/// assert_eq!(x.to_vec::<u32>()?[63], 63);
+/// let error = number.call(NdRange::new([8, 9], [4, 4]), (&x,)).unwrap_err();
+/// assert!(error.message().contains("not a multiple"));
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NdRange {
     global: Extents,

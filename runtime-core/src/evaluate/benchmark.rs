@@ -17,6 +17,28 @@ use crate::{Element, Error, HostArray, Result};
 /// to measure, then [`run`](Self::run) it, or `.await` it.
 ///
 /// A mistake in a step, such as an argument number that does not exist, is reported when the benchmark runs.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use runtime_core::{ModuleSource, Runtime, read, write};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let add = device.kernel(&unsafe { ModuleSource::native("null", "add_f32") }, "add_f32")?;
+/// # use runtime_core::evaluate::DataLocation;
+/// let x = device.tensor([3], &[1.0f32, 2.0, 3.0])?;
+/// let y = device.zeros::<f32>([3])?;
+/// let benchmark = device
+///     .bench(&add, (1, 1), (read(&x), read(&x), write(&y)))
+///     .location(0, DataLocation::Host) // each call uploads x
+///     .expect(2, &[2.0f32, 4.0, 6.0])
+///     .samples(7)
+/// #   .sample_time(Duration::from_millis(1))
+///     .flops(3.0);
+/// let measurement = benchmark.run()?; // or `benchmark.await?`
+/// assert!(measurement.validation.is_passed());
+/// assert_eq!(measurement.transfer.map(|transfer| transfer.bytes_in), Some(12));
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[must_use = "a benchmark does nothing until it is run or awaited"]
 pub struct Benchmark<'a> {
     device: Arc<OpenDevice>,

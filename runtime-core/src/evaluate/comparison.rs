@@ -10,6 +10,18 @@ use crate::{Access, DType, DTypeClass, Error, HostArray, Result};
 ///
 /// Integers, booleans and opaque bytes must match exactly. `None` selects the default of the dtype
 /// ([`Tolerance::bounds`]).
+///
+/// ```
+/// # use runtime_core::DType;
+/// use runtime_core::evaluate::Tolerance;
+///
+/// // Each element of the product of two matrices is a sum of 4,096 terms.
+/// let product = Tolerance { reduction_length: Some(4096), ..Tolerance::default() };
+/// let (rtol, _) = product.bounds(DType::F32);
+/// assert!((rtol - 64.0 * 1e-5).abs() < 1e-12); // the square root of 4,096 is 64
+/// let exact = Tolerance { rtol: Some(0.0), atol: Some(0.0), ..Tolerance::default() };
+/// assert_eq!(exact.bounds(DType::F32), (0.0, 0.0));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tolerance {
     /// Relative tolerance; not scaled.
@@ -56,6 +68,23 @@ impl Tolerance {
 }
 
 /// The result of a validation.
+///
+/// ```
+/// # use runtime_core::{Arg, Geometry, HostArray, ModuleSource, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let scale = device.kernel(&unsafe { ModuleSource::native("null", "scale_f32") }, "scale_f32")?;
+/// # let x = device.tensor([2], &[1.0f32, 2.0])?;
+/// # let args = vec![Arg::read_write(&x).into(), Arg::scalar(3.0f32).into()];
+/// use runtime_core::evaluate::{Evaluation, Validation};
+///
+/// let mut evaluation = Evaluation::new(&scale, Geometry::single(), args); // x = 3 x
+/// evaluation.reference = vec![(0, HostArray::from_slice(&[2], &[3.0f32, 7.0])?)];
+/// let Validation::Failed(mismatch) = device.validate(&mut evaluation)? else { panic!("3 * 2 is not 7") };
+/// assert_eq!((mismatch.wrong, mismatch.index.as_slice()), (1, &[1][..]));
+/// assert!(mismatch.to_string().contains("6.0 should be 7.0"));
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Validation {

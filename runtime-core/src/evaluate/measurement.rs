@@ -27,6 +27,24 @@ impl Cost {
 }
 
 /// The result of a timed evaluation: every sample, their statistics, and how they were measured.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use runtime_core::{ModuleSource, Runtime, read, read_write};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let saxpy = device.kernel(&unsafe { ModuleSource::native("null", "saxpy_f32") }, "saxpy_f32")?;
+/// # let (x, y) = (device.zeros::<f32>([8])?, device.zeros::<f32>([8])?);
+/// let benchmark = device.bench(&saxpy, (1, 1), (read(&x), read_write(&y), 2.0f32)).bytes(3.0 * 4.0 * 8.0);
+/// # let benchmark = benchmark.samples(7).sample_time(Duration::from_millis(1));
+/// let measurement = benchmark.run()?;
+/// let statistics = &measurement.statistics;
+/// println!("{:.1} ns, {:.1} to {:.1}", statistics.median_ns, statistics.p5_ns, statistics.p95_ns);
+/// println!("{:?} GB/s by {}", measurement.gbytes_per_s(), measurement.clock);
+/// assert!(measurement.is_complete()); // as many samples as were asked for
+/// assert_eq!(measurement.gflops_per_s(), None); // nobody said how many operations a call has
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// The clock that the samples were measured with.

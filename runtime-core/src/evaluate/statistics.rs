@@ -6,6 +6,16 @@
 use serde::{Deserialize, Serialize};
 
 /// Statistics of samples, in nanoseconds. Every number is finite.
+///
+/// ```
+/// use runtime_core::evaluate::Statistics;
+///
+/// let samples_ns = [101.0, 100.0, 102.0, 100.0, 103.0, 101.0, 900.0]; // one was disturbed
+/// let statistics = Statistics::of(&samples_ns).expect("finite samples");
+/// assert_eq!((statistics.min_ns, statistics.median_ns), (100.0, 101.0));
+/// assert!(statistics.mean_ns > 200.0); // one sample is enough to shift it
+/// assert_eq!((statistics.outliers, statistics.median_ci95_ns), (1, Some([100.0, 900.0])));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     /// The shortest sample: the least disturbed one.

@@ -13,6 +13,27 @@ use crate::{DeviceInfo, Error, Result};
 const MAX_CALLS: u64 = 100_000_000_000;
 
 /// How a kernel is timed. The defaults suit a first measurement.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use runtime_core::{ModuleSource, Runtime, read_write};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let scale = device.kernel(&unsafe { ModuleSource::native("null", "scale_f32") }, "scale_f32")?;
+/// # let x = device.tensor([1], &[1.0f32])?;
+/// use runtime_core::evaluate::{Clock, Timing, Warmup};
+///
+/// let mut timing = Timing::default();
+/// timing.repeat = 5; // samples
+/// timing.number = Some(3); // calls per sample, instead of a calibration
+/// timing.warmup = Warmup::Calls(1);
+/// timing.clock = Clock::HostWall.into();
+/// let benchmark = device.bench(&scale, (1, 1), (read_write(&x), 1.0f32));
+/// let measurement = benchmark.configure(|evaluation| evaluation.timing = timing).run()?;
+/// assert_eq!((measurement.samples_ns.len(), measurement.number), (5, 3));
+/// assert_eq!(measurement.clock, Clock::HostWall);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Timing {

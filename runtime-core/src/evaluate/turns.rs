@@ -18,6 +18,31 @@ use parking_lot::Mutex;
 /// not count against its budget.
 ///
 /// A member that is neither evaluated nor dropped blocks the others when its turn comes.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use runtime_core::{ModuleSource, Runtime, write};
+/// # use runtime_core::evaluate::Turns;
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let module = device.load(&unsafe { ModuleSource::native("null", "old = fill_f32\nnew = fill_f32") })?;
+/// # let (old, new) = (module.kernel("old")?, module.kernel("new")?);
+/// # let x = device.zeros::<f32>([8])?;
+/// let turns = Turns::new();
+/// let benchmarks = [&old, &new].map(|kernel| {
+///     let turn = turns.join(); // both join before the first one begins
+///     let benchmark = device.bench(kernel, (1, 1), (write(&x), 1.0f32)).samples(7);
+/// #   let benchmark = benchmark.sample_time(Duration::from_millis(1));
+///     benchmark.configure(|evaluation| evaluation.turn = Some(turn))
+/// });
+/// let [old, new] = std::thread::scope(|threads| {
+///     benchmarks.map(|benchmark| threads.spawn(|| benchmark.run())).map(|thread| thread.join().expect("no panic"))
+/// });
+/// let (old, new) = (old?, new?);
+/// println!("{:.2} times as fast", old.statistics.median_ns / new.statistics.median_ns);
+/// assert!(old.is_complete() && new.is_complete());
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Turns(Arc<Mutex<Order>>);
 

@@ -15,6 +15,29 @@ use crate::timeline::virtual_queue::Cause;
 /// describing it.
 ///
 /// Its text has one part per fused kernel and per open seam: `scale → relu fused, 1 barrier; relu | matmul not: …`.
+///
+/// ```
+/// # use runtime_core::{ModuleSource, Runtime};
+/// # use runtime_core::fusion::FusionOptions;
+/// # let runtime = Runtime::builder().discover(false);
+/// # let runtime = runtime.register(runtime_host::backend()).with_lowering(runtime_kernel::wgsl()).build();
+/// # let device = runtime.open("host")?;
+/// # let x = device.tensor([2], &[-1.0f32, 1.0])?;
+/// let module = device.load(&ModuleSource::wgsl("
+///     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+///     @compute @workgroup_size(64) fn scale(@builtin(global_invocation_id) id: vec3u) { x[id.x] *= 2.0; }
+///     @compute @workgroup_size(64) fn relu(@builtin(global_invocation_id) id: vec3u) { x[id.x] = max(x[id.x], 0.0); }
+/// "))?;
+/// let fuser = device.queue()?.fuser(&FusionOptions::default())?;
+/// for name in ["scale", "relu"] {
+///     fuser.queue().launch(&module.kernel(name)?, (1, 64), (&x,))?;
+/// }
+/// let (_, report) = fuser.complete()?;
+/// assert_eq!(report.to_string(), "scale → relu fused");
+/// assert!(report.is_one_kernel()); // otherwise `report.seams` says why
+/// # assert_eq!(x.to_vec::<f32>()?, [0.0, 2.0]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct FusionReport {
     lists: SmallVec<[CompletedList; 1]>,

@@ -41,6 +41,25 @@ impl Queue {
 
 /// An instantiated graph, ready for replay. It never overlaps itself: a replay waits for the previous one, even on another
 /// queue.
+///
+/// ```
+/// # use runtime_core::{ModuleSource, Runtime, read_write};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null:1")?;
+/// # let scale = device.kernel(&unsafe { ModuleSource::native("null", "scale_f32") }, "scale_f32")?;
+/// # let x = device.tensor([1], &[1.0f32])?;
+/// # let queue = device.queue()?;
+/// let graph = queue.record(|recorder| recorder.launch(&scale, (1, 1), (read_write(&x), 2.0f32)))?;
+/// let mut step = queue.instantiate(&graph)?;
+/// assert!(step.is_native());
+/// for factor in [3.0f32, 5.0] {
+///     step.update(0, (read_write(&x), factor))?; // node 0 with another scalar, from the next replay on
+///     queue.replay(&step)?;
+/// }
+/// queue.wait_idle()?;
+/// assert_eq!(x.to_vec::<f32>()?, [15.0]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ExecutableGraph {
     pub(super) nodes: Vec<Node>,

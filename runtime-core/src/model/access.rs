@@ -5,6 +5,20 @@ use serde::{Deserialize, Serialize};
 use crate::abi;
 
 /// How a kernel accesses a tensor.
+///
+/// ```
+/// # use runtime_core::{Access, ModuleSource, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let saxpy = device.kernel(&unsafe { ModuleSource::native("null", "saxpy_f32") }, "saxpy_f32")?;
+/// // Which arguments does y = a x + y change?
+/// let params = saxpy.info().params.as_deref().unwrap_or_default(); // x, y, a
+/// let changes: Vec<bool> =
+///     params.iter().map(|param| param.access.is_some_and(Access::writes)).collect();
+/// assert_eq!(changes, [false, true, false]);
+/// assert_eq!(params[1].access, Some(Access::ReadWrite));
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {

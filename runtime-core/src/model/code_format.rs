@@ -19,6 +19,17 @@ use serde::{Deserialize, Serialize};
 ///
 /// [`DeviceInfo::formats`](crate::DeviceInfo::formats) lists the formats that a device accepts, in order of
 /// preference.
+///
+/// ```
+/// # use runtime_core::{CodeFormat, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// // The format that the device likes best, of those that the program can produce.
+/// let ours = [CodeFormat::PTX, CodeFormat::SPIRV_SHADER, CodeFormat::from("null")];
+/// let best = device.info().formats.iter().find(|format| ours.contains(format));
+/// assert_eq!(best.map(CodeFormat::as_str), Some("null"));
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CodeFormat(Cow<'static, str>);
 

@@ -49,6 +49,24 @@ impl fmt::Display for CodeOrigin {
 }
 
 /// A module that was loaded, for [`RuntimeBuilder::on_load`](crate::RuntimeBuilder::on_load).
+///
+/// ```
+/// # use runtime_core::{ModuleSource, Runtime};
+/// use runtime_core::code::CodeOrigin;
+///
+/// let (sender, loads) = std::sync::mpsc::channel();
+/// let runtime = Runtime::builder()
+///     .on_load(move |load| sender.send(load.clone()).unwrap_or(()))
+///     .register(runtime_null::backend())
+/// #   .discover(false)
+///     .build();
+/// # let source = unsafe { ModuleSource::native("null", "add_f32") };
+/// runtime.open("null")?.kernel(&source, "add_f32")?;
+/// let load = loads.try_recv().expect("one module was loaded");
+/// println!("{} code for {}: {}, {:?} to compile", load.format, load.device, load.origin, load.compile);
+/// assert_eq!(load.origin, CodeOrigin::Direct); // native code, which is not compiled
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CodeLoad {

@@ -23,6 +23,18 @@ pub struct CompiledCode {
 /// Compiled code with all that a launch needs to know of it.
 ///
 /// [`ModuleSource::compiled`](crate::ModuleSource::compiled) loads it, now or in another process.
+///
+/// ```
+/// # use runtime_core::{ModuleSource, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let source = unsafe { ModuleSource::native("null", "add_f32") };
+/// let compiled = runtime.compile("null:null", &source)?; // for an architecture, without a device
+/// println!("{} bytes of {}", compiled.native.code.len(), compiled.native.format);
+/// // SAFETY: the code and what describes it are as the compiler made them.
+/// let source = unsafe { ModuleSource::compiled(compiled) };
+/// assert_eq!(runtime.open("null")?.kernel(source, "add_f32")?.name(), "add_f32");
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compiled {
     /// The native code.

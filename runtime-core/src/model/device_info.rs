@@ -18,7 +18,23 @@ pub enum DeviceKind {
     Embedded,
 }
 
-/// Identifies a device: target, index and sub-device.
+/// Identifies a device: target, index and sub-device. Its text is the device string, such as `cuda:0` or `cuda:0.1`.
+///
+/// ```
+/// # use std::collections::HashMap;
+/// # use runtime_core::Runtime;
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// let mut queues = HashMap::new(); // one per device
+/// for name in ["null:0", "null:1"] {
+///     let device = runtime.open(name)?;
+///     queues.insert(device.device_id().clone(), device.queue()?);
+/// }
+/// let x = runtime.open("null:1")?.tensor([1], &[2.0f32])?;
+/// let queue = &queues[x.device_id()]; // compute follows the data
+/// # assert_eq!(queue.submitted(), 0);
+/// assert_eq!(x.device_id().to_string(), "null:1"); // what `Runtime::open` takes
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceId {
     /// Target name, e.g. `cuda`.
@@ -128,6 +144,19 @@ impl Default for Limits {
 }
 
 /// Everything that is known about a device before it is opened, including why it may be unusable.
+///
+/// ```
+/// # use runtime_core::{DeviceInfo, DeviceKind, Runtime, abi};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// // Which accelerators can be opened, and compute in f64?
+/// let fits = |info: &DeviceInfo| {
+///     info.kind == DeviceKind::Accelerator
+///         && info.unavailable_reason.is_none()
+///         && info.capabilities.has(abi::CAP_F64)
+/// };
+/// let found: Vec<_> = runtime.devices().into_iter().filter(fits).map(|info| info.id.to_string()).collect();
+/// assert_eq!(found, ["null:0", "null:1", "null:0.0", "null:0.1"]);
+/// ```
 #[derive(Clone, Debug)]
 pub struct DeviceInfo {
     /// The identity of the device. Backends leave `target` empty; core fills it in.

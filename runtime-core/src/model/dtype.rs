@@ -8,6 +8,15 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, Result, abi};
 
 /// An element type: DLPack's `(code, bits, lanes)`.
+///
+/// ```
+/// # use runtime_core::DType;
+/// let dtype: DType = "bf16".parse()?; // as in a configuration file
+/// assert_eq!(dtype, DType::BF16);
+/// assert_eq!((dtype.bytes(), dtype.is_float(), dtype.dlpack()), (2, true, (4, 16, 1)));
+/// assert!("float".parse::<DType>().unwrap_err().message().contains("f32")); // lists the names
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 #[repr(transparent)]
@@ -201,6 +210,19 @@ impl FromStr for DType {
 }
 
 /// A Rust type that can be a tensor element.
+///
+/// ```
+/// # use runtime_core::{Element, Result, Runtime, Tensor};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// fn sum<T: Element + std::iter::Sum>(tensor: &Tensor) -> Result<T> {
+///     Ok(tensor.to_vec::<T>()?.into_iter().sum()) // an error if the tensor holds another type than `T::DTYPE`
+/// }
+/// let x = device.tensor([3], &[1i64, 2, 3])?;
+/// assert_eq!(sum::<i64>(&x)?, 6);
+/// assert!(sum::<f32>(&x).is_err());
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 pub trait Element: bytemuck::Pod + Send + Sync {
     /// The corresponding [`DType`].
     const DTYPE: DType;

@@ -34,6 +34,23 @@ pub struct ParallelRange {
 }
 
 /// Geometry of a grid: `groups × group size` in up to three dimensions.
+///
+/// ```
+/// # use runtime_core::{Geometry, ModuleSource, Runtime, write};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let kernel = device.kernel(&unsafe { ModuleSource::native("null", "group_ids_u32") }, "group_ids_u32")?;
+/// let geometry = Geometry::cover(1000, 256); // 1,024 work-items; the kernel ignores those beyond 1,000
+/// assert_eq!((geometry.groups, geometry.group_size), ([4, 1, 1], [256, 1, 1]));
+/// let ids = device.empty::<u32>([1000])?;
+/// device.queue()?.call(&kernel, geometry, (write(&ids),))?; // or `(4, 256)` instead of `geometry`
+/// assert_eq!(ids.to_vec::<u32>()?[999], 999);
+///
+/// // A tuner asks first, instead of launching what is refused.
+/// let error = Geometry::new(1, [32, 64]).check(device.info(), kernel.info()).unwrap_err();
+/// assert!(error.message().contains("the limit is 1024"));
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Number of groups, per dimension.

@@ -5,7 +5,21 @@ use serde::{Deserialize, Serialize};
 use crate::model::access::ArgKind;
 use crate::{Access, DType};
 
-/// Properties of a kernel; `None` for those that the driver does not report.
+/// Properties of a kernel ([`Kernel::info`](crate::Kernel::info)); `None` for those that the driver does not report.
+///
+/// ```
+/// # use runtime_core::{ModuleSource, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let kernel = device.kernel(&unsafe { ModuleSource::native("null", "add_f32") }, "add_f32")?;
+/// let info = kernel.info();
+/// // The largest group of whole sub-groups that the kernel and the device allow.
+/// let most = info.max_group_items.unwrap_or(device.info().limits.group_items);
+/// let multiple = info.preferred_multiple.unwrap_or(1);
+/// assert_eq!(most / multiple * multiple, 1024);
+/// assert_eq!((info.registers, info.spilled_bytes, info.binary_version), (Some(16), Some(0), None));
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelInfo {
     /// Registers per work-item.

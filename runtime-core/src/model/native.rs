@@ -28,7 +28,20 @@ impl NativeHandle {
     }
 }
 
-/// Objects of a driver, by the names of their types in its API.
+/// Objects of a driver, by the names of their types in its API. There are none on a device without a driver, such as the host.
+///
+/// ```
+/// # use runtime_core::{ErrorKind, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// let handles = device.native()?;
+/// match handles.pointer("CUcontext") {
+///     Ok(context) => println!("a library of CUDA gets {context:p}"),
+///     Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound), // another driver; this device has none
+/// }
+/// # assert!(handles.is_empty());
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NativeHandles(pub(crate) SmallVec<[NativeHandle; 5]>);
 
@@ -73,7 +86,18 @@ impl NativeHandles {
     }
 }
 
-/// Where a tensor lies.
+/// Where a tensor lies: what [`Tensor::native`](crate::Tensor::native) returns.
+///
+/// ```
+/// # use runtime_core::Runtime;
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// let x = device.tensor([4], &[0.0f32; 4])?;
+/// let (whole, tail) = (x.native()?, x.slice(0, 1..4)?.native()?);
+/// assert_eq!(tail.address, whole.address.map(|address| address + 4)); // for a library that takes addresses
+/// assert_eq!(tail.byte_offset, 4); // for one that takes an object of the driver, and an offset
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NativeTensor {

@@ -82,6 +82,20 @@ macro_rules! values {
 values!(bool => Flag, i64 => Integer, f64 => Number, &str => Text, String => Text);
 
 /// An ordered list of options. A repeated key forms a list.
+///
+/// The options of a device are those of its backend, which [`Runtime::options`](crate::Runtime::options) lists.
+///
+/// ```
+/// # use runtime_core::{Options, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// let options = Options::new().with("compiler", true); // one of `Runtime::options("null")`
+/// let device = runtime.open_with("null", &options)?;
+/// assert!(device.info().open_options.flag("compiler"));
+///
+/// let error = runtime.open_with("null", &Options::new().with("compilers", true)).unwrap_err();
+/// assert!(error.message().contains("did you mean \"compiler\"?"));
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Options(Vec<(String, OptionValue)>);
 

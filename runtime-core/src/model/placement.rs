@@ -1,6 +1,22 @@
 //! Options for allocating tensors and opening queues.
 
 /// Where a tensor is allocated on a device.
+///
+/// [`DeviceInfo::spaces`](crate::DeviceInfo::spaces) lists the memory spaces.
+///
+/// ```
+/// # use runtime_core::{DType, Placement, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// let placement = Placement::space("pinned").aligned(4096);
+/// let staging = device.allocate(DType::F32, &[4], &placement)?;
+/// staging.map_mut()?.as_mut_slice::<f32>()?.fill(1.5); // written in place
+/// assert_eq!((staging.space(), staging.to_vec::<f32>()?), ("pinned", vec![1.5; 4]));
+///
+/// let error = device.allocate(DType::F32, &[4], &Placement::space("pined")).unwrap_err();
+/// assert!(error.message().contains("did you mean \"pinned\"?"));
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
     /// Name of the memory space; `None` for the first of the device.
@@ -27,6 +43,17 @@ impl Placement {
 }
 
 /// Options of a queue.
+///
+/// ```
+/// # use runtime_core::{QueueOptions, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// let queue = device.open_queue(&QueueOptions { timestamps: true, ..QueueOptions::default() })?;
+/// let (before, after) = (queue.timestamp()?, queue.timestamp()?);
+/// after.wait()?;
+/// assert!(queue.read_timestamp(&before)? <= queue.read_timestamp(&after)?);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueOptions {
     /// Priority: higher runs first, 0 is normal.

@@ -60,6 +60,18 @@ impl fmt::Display for LoadOutcome {
 /// One line of the load report: the result for one library or directory.
 ///
 /// `Display` formats it as `runtime doctor` prints it.
+///
+/// ```
+/// # use runtime_core::Runtime;
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// use runtime_core::backend::LoadOutcome;
+///
+/// let report = runtime.load_report();
+/// for line in report {
+///     println!("{line}"); // loaded  null: null 0.1.0 (ABI 1.0) [linked in]
+/// }
+/// assert_eq!((report.len(), report[0].outcome), (1, LoadOutcome::Loaded));
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadReport {

@@ -99,6 +99,18 @@ impl Queue {
 }
 
 /// Data on their way to the program: see [`Queue::download`]. Wait for them or `.await` them; dropping this cancels nothing.
+///
+/// ```
+/// # use runtime_core::Runtime;
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let (x, y) = (device.tensor([2], &[1.0f32, 2.0])?, device.tensor([1], &[3.0f32])?);
+/// # let queue = device.queue()?;
+/// let (first, second) = (queue.download::<f32>(&x)?, queue.download::<f32>(&y)?); // both are under way
+/// assert_eq!(first.wait()?, [1.0, 2.0]);
+/// assert_eq!(second.wait()?, [3.0]); // or `second.await?`
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Download<T: Element> {
     event: Event,

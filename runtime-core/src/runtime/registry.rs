@@ -57,6 +57,19 @@ struct Inner {
 }
 
 /// A backend and its devices on this machine.
+///
+/// ```
+/// # use runtime_core::Runtime;
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// for target in runtime.targets() {
+///     match target.devices {
+///         Ok(devices) => println!("{} {}: {} devices", target.name, target.version, devices.len()),
+///         Err(error) => println!("{}: {error}", target.name), // e.g. no driver
+///     }
+///     let keys: Vec<_> = target.options.iter().map(|option| option.key.as_str()).collect();
+///     assert!(keys.contains(&"compiler")); // for `Runtime::open_with`
+/// }
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -262,6 +275,20 @@ impl Default for Runtime {
 }
 
 /// Configures and builds a [`Runtime`].
+///
+/// ```
+/// # use runtime_core::Runtime;
+/// use runtime_core::cache::CodeCache;
+///
+/// let runtime = Runtime::builder()
+///     .register(runtime_host::backend()) // linked in; no library is needed
+///     .with_lowering(runtime_kernel::wgsl()) // portable kernels
+///     .code_cache(CodeCache::off()) // compile on every load
+///     .discover(false) // ignore installed backends
+///     .build();
+/// let names: Vec<_> = runtime.targets().into_iter().map(|target| target.name).collect();
+/// assert_eq!(names, ["host"]);
+/// ```
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct RuntimeBuilder {

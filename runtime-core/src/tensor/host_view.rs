@@ -10,11 +10,41 @@ use crate::timeline::hazards::HOST;
 use crate::timeline::host_access::with_host_access;
 use crate::{Access, Element, Error, Result, Tensor};
 
-/// Read access to a tensor's memory. While it exists, a launch that writes the buffer is refused.
+/// Read access to a tensor's memory, as bytes or as elements: what [`Tensor::map`] returns. While it exists, a
+/// launch that writes the buffer is refused.
+///
+/// ```
+/// # use runtime_core::{DType, ModuleSource, Placement, Runtime, write};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let fill = device.kernel(&unsafe { ModuleSource::native("null", "fill_f32") }, "fill_f32")?;
+/// let x = device.allocate(DType::F32, &[2], &Placement::space("shared"))?; // a host-visible space
+/// device.queue()?.launch(&fill, (1, 1), (write(&x), 1.5f32))?;
+/// let view = x.map()?; // waits for the launch
+/// assert_eq!(view.as_slice::<f32>()?, [1.5, 1.5]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct HostView(Mapping);
 
-/// Write access to a tensor's memory. While it exists, any launch that uses the buffer is refused.
+/// Write access to a tensor's memory, as bytes or as elements: what [`Tensor::map_mut`] returns. While it exists,
+/// any launch that uses the buffer is refused.
+///
+/// ```
+/// # use runtime_core::{DType, ModuleSource, Placement, Runtime, read_write};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// # let scale = device.kernel(&unsafe { ModuleSource::native("null", "scale_f32") }, "scale_f32")?;
+/// # let queue = device.queue()?;
+/// let x = device.allocate(DType::F32, &[2], &Placement::space("shared"))?;
+/// let mut view = x.map_mut()?;
+/// view.as_mut_slice::<f32>()?.copy_from_slice(&[1.0, 2.0]);
+/// assert!(queue.launch(&scale, (1, 1), (read_write(&x), 3.0f32)).is_err()); // refused, not delayed
+/// drop(view);
+/// queue.call(&scale, (1, 1), (read_write(&x), 3.0f32))?;
+/// assert_eq!(x.to_vec::<f32>()?, [3.0, 6.0]);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct HostViewMut(Mapping);
 

@@ -14,6 +14,21 @@ use crate::timeline::host_access::with_host_access;
 use crate::{Access, Error, ErrorKind, Result, Tensor};
 
 /// A tensor ready for export: no work is in flight on it. Dropping it cancels the export.
+///
+/// ```
+/// # use runtime_core::Runtime;
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// let x = device.tensor([2, 3], &[1.0f32; 6])?;
+/// let managed = x.to_dlpack()?.into_raw(); // e.g. for a `PyCapsule` of the name "dltensor_versioned"
+/// // SAFETY: `managed` is valid until its deleter is called, which happens once.
+/// unsafe {
+///     let tensor = &(*managed).dl_tensor;
+///     assert_eq!((tensor.ndim, *tensor.shape, *tensor.shape.add(1)), (2, 2, 3));
+///     (*managed).deleter.expect("exports have a deleter")(managed); // what the consumer does when it is done
+/// }
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct DlpackTensor {
     tensor: Tensor,

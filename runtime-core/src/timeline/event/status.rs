@@ -8,6 +8,19 @@ use crate::timeline::event::Source;
 use crate::timeline::event::group::Kind;
 
 /// How far the work of an event has got: see [`Event::status`].
+///
+/// ```
+/// # use runtime_core::{EventStatus, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let queue = runtime.open("null")?.queue()?;
+/// let held = queue.hold()?; // nothing starts before it is resumed
+/// let event = queue.launch_noop()?;
+/// assert!(event.status()? < EventStatus::Running);
+/// held.resume()?;
+/// event.wait()?;
+/// assert_eq!(event.status()?, EventStatus::Complete);
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventStatus {

@@ -31,6 +31,19 @@ impl fmt::Display for EventClock {
 }
 
 /// When the work of an event was submitted, started and ended: see [`Event::times`].
+///
+/// ```
+/// # use runtime_core::{QueueOptions, Runtime};
+/// # let runtime = Runtime::builder().discover(false).register(runtime_null::backend()).build();
+/// # let device = runtime.open("null")?;
+/// let queue = device.open_queue(&QueueOptions { timestamps: true, ..QueueOptions::default() })?;
+/// let event = queue.timed(|queue| queue.launch_noop())?;
+/// event.wait()?;
+/// let times = event.times()?;
+/// println!("{} ns by the clock of {}", times.end_ns - times.start_ns, times.clock);
+/// assert_eq!(times.clock.to_string(), "null:0");
+/// # Ok::<(), runtime_core::Error>(())
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventTimes {
