@@ -182,7 +182,8 @@
 //!
 //! A kernel expects contiguous tensors. A view with gaps, such as a transposed matrix, is refused at launch,
 //! because a kernel unaware of its strides would access the wrong elements. [`Queue::contiguous`] copies the
-//! view on the device; [`Arg::strided`] declares that the kernel computes with the strides itself.
+//! view on the device; [`Arg::strided`] declares that the kernel computes with the strides itself. [`Queue::cast`] converts
+//! the elements to another type.
 //!
 //! [`Tensor::freeze`] makes the content final. Freeze weights: launches from many threads then share them
 //! without any bookkeeping. [`Tensor::map`] exposes memory of a host-visible space as a slice; while that view
@@ -275,8 +276,8 @@
 //! | --- | --- |
 //! | [`tensor`], [`queue`], [`graph`], [`device`], [`code`] | what the methods of a [`Tensor`], [`Queue`], … take and return |
 //! | [`evaluate`] | checking and timing kernels |
-//! | [`dispatch`] | kernels that are compiled for the types of their arguments when they are called |
-//! | [`fusion`] | several launches as one kernel |
+//! | [`dispatch`] | [`Dispatcher`](dispatch::Dispatcher): kernels that are compiled for the types of their arguments when they are called |
+//! | [`fusion`] | [`Fuser`](fusion::Fuser): several launches as one kernel |
 //! | [`cache`] | compiled code on disk |
 //! | [`lowering`] | authors of lowerings of portable code |
 //! | [`backend`], [`abi`] | authors of backends |
