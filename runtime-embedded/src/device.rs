@@ -89,8 +89,19 @@ struct Flashed {
     calls: u32,
     /// Sizes of the image, with the constants.
     sizes: ImageSizes,
-    /// File for the counts of the functions, and how they are found.
-    functions: Option<(PathBuf, FunctionTrace)>,
+    /// What a run counts.
+    counts: Counts,
+}
+
+/// What a run counts.
+#[derive(Debug)]
+enum Counts {
+    /// What the board's counter says.
+    Counter,
+    /// The same, and the instructions of each function, for a file.
+    Functions(PathBuf, FunctionTrace),
+    /// All instructions from the start of the counter until the firmware waits again.
+    Executed(FunctionTrace),
 }
 
 impl EmbeddedBoard {
@@ -117,10 +128,18 @@ impl EmbeddedBoard {
         Session::start(&self.board, image, constants, &self.around)
     }
 
-    /// How the counts for a file are found.
-    fn trace(&self, file: Option<PathBuf>, image: &Image) -> Result<Option<(PathBuf, FunctionTrace)>> {
-        let Some(file) = file else { return Ok(None) };
-        Ok(Some((file, FunctionTrace::new(&self.board, image)?)))
+    /// What the options ask to count.
+    fn counts(&self, options: &Options, image: &Image) -> Result<Counts> {
+        let file = options.text("functions").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let trace = || FunctionTrace::new(&self.board, image);
+        match (file, options.flag("executed")) {
+            (None, false) => Ok(Counts::Counter),
+            (Some(file), false) => Ok(Counts::Functions(file, trace()?)),
+            (None, true) => Ok(Counts::Executed(trace()?)),
+            (Some(_), true) => {
+                Err(Error::invalid("options \"functions\" and \"executed\" exclude each other"))
+            }
+        }
     }
 
     /// Where constants may be: behind an image whose firmware is ours, if the link can write them.
@@ -168,12 +187,12 @@ impl Device for EmbeddedBoard {
         let mut state = self.state.lock();
         let calls = module::calls(image.options)?;
         let parameters = convert::parameters(&program.args)?;
-        let file = image.options.text("functions").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let options = image.options;
         let mut tensors = program.tensors.iter().map(convert::tensor).collect::<Result<Vec<_>>>()?;
         let data: Vec<_> = program.tensors.iter().map(|tensor| tensor.data).collect();
         let format = image.format;
         let image = self.builder.image(image, &parameters)?;
-        let functions = self.trace(file, &image)?;
+        let counts = self.counts(options, &image)?;
         let constants = place_constants(&mut tensors, &data, self.room_for_constants(format, &image));
         let mut session = self.flash_image(&mut state, &image, &constants)?;
         let addresses = session.prepare(tensors, &data).map_err(|error| self.explain_memory(error))?;
@@ -190,7 +209,7 @@ impl Device for EmbeddedBoard {
             self.board.flash.bytes,
             self.board.ram.bytes
         ));
-        *state = State::Flashed(Box::new(Flashed { session, calls, sizes, functions }));
+        *state = State::Flashed(Box::new(Flashed { session, calls, sizes, counts }));
         Ok(())
     }
 
@@ -198,7 +217,7 @@ impl Device for EmbeddedBoard {
         let mut state = self.state.lock();
         let flashed = flashed(&mut state)?;
         let began = Instant::now();
-        let outcome = match flashed.run(deadline) {
+        let (outcome, executed) = match flashed.run(deadline) {
             Ok(outcome) => outcome,
             Err(error) => {
                 state.stop(&error);
@@ -213,7 +232,7 @@ impl Device for EmbeddedBoard {
         let count = |ticks| timer::count(&self.board.counter, ticks);
         Ok(RunReport {
             exit_code: 0,
-            cycles: Some(count(outcome.ticks)),
+            cycles: Some(executed.unwrap_or_else(|| count(outcome.ticks))),
             elapsed_ns,
             overhead: count(outcome.overhead_ticks),
             stack_bytes: Some(outcome.stack_used),
@@ -248,13 +267,22 @@ impl State {
 }
 
 impl Flashed {
-    fn run(&mut self, deadline: Duration) -> Result<Outcome> {
-        let Some((file, trace)) = &self.functions else { return self.session.run(self.calls, deadline) };
-        let (outcome, counts) = self.session.run_traced(trace, self.calls, deadline)?;
-        let lines: String = counts.iter().map(|(name, count)| format!("{name} {count}\n")).collect();
-        std::fs::write(file, lines)
-            .map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", file.display())))?;
-        Ok(outcome)
+    /// The outcome of a run, with the instructions that were executed if these are counted.
+    fn run(&mut self, deadline: Duration) -> Result<(Outcome, Option<u64>)> {
+        match &self.counts {
+            Counts::Counter => Ok((self.session.run(self.calls, deadline)?, None)),
+            Counts::Functions(file, trace) => {
+                let (outcome, counts) = self.session.run_traced(trace, self.calls, deadline)?;
+                let lines: String = counts.iter().map(|(name, count)| format!("{name} {count}\n")).collect();
+                std::fs::write(file, lines)
+                    .map_err(|error| Error::new(ErrorKind::Io, format!("{}: {error}", file.display())))?;
+                Ok((outcome, None))
+            }
+            Counts::Executed(trace) => {
+                let (outcome, executed) = self.session.run_counted(trace, self.calls, deadline)?;
+                Ok((outcome, Some(executed)))
+            }
+        }
     }
 }
 

@@ -16,7 +16,11 @@ pub(crate) fn options() -> Vec<OptionSpec> {
         OptionSpec::module("entry", "", "Function to call; default: the only one that is not static."),
         OptionSpec::module("flags", "", "Additional flags for the C compiler, separated by spaces."),
         OptionSpec::module("define", "", "Macro to define, NAME or NAME=VALUE; a list."),
-        OptionSpec::module("calls", 1, "Calls of the kernel per run; the count is that of all calls."),
+        OptionSpec::module(
+            "calls",
+            1,
+            "Calls of the kernel per run; the count is that of all calls. 0 runs the firmware only.",
+        ),
         OptionSpec::module(
             "convention",
             "plain",
@@ -28,6 +32,11 @@ pub(crate) fn options() -> Vec<OptionSpec> {
             "functions",
             "",
             "File that each run fills with the count of each function, as lines NAME COUNT; emulators only.",
+        ),
+        OptionSpec::module(
+            "executed",
+            false,
+            "Count what the emulator executes, from the start of the counter until the firmware waits again.",
         ),
         OptionSpec::module("debug", false, "Compile for a debugger."),
         OptionSpec::module(
@@ -74,6 +83,6 @@ pub(crate) fn defines(options: &Options) -> Result<Vec<String>> {
 
 /// The number of calls per run.
 pub(crate) fn calls(options: &Options) -> Result<u32> {
-    let calls = options.integer_within("calls", 1, 1..=MAX_CALLS)?;
+    let calls = options.integer_within("calls", 1, 0..=MAX_CALLS)?;
     Ok(u32::try_from(calls).unwrap_or(u32::MAX))
 }

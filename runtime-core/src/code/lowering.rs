@@ -255,9 +255,10 @@ pub(crate) fn find_lowering<'a>(
 /// The option of a lowering by which code refers to the lines of its text.
 const LINES: &str = "lines";
 
-/// Options of backends that change how fast code is, how well it can be debugged and how often a run calls it, not what it does.
+/// Options of backends that change how fast code is, how well it can be debugged, how often a run calls it and what it counts, not what it
+/// does.
 /// One that the lowering knows as well is for both.
-const HARMLESS: [&str; 3] = [registers::OPTION, DEBUG, "calls"];
+const HARMLESS: [&str; 4] = [registers::OPTION, DEBUG, "calls", "executed"];
 
 /// Options must belong to the lowering, or be harmless ones of the backend. Trusted code may use all those of the backend:
 /// with compiler flags, code can do anything.

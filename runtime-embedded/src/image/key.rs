@@ -38,8 +38,11 @@ pub(super) fn of_image(
         _ => String::new(),
     };
     // Some options are those of a run, not of the image.
-    let options: Vec<_> =
-        source.options.iter().filter(|(name, _)| !["calls", "functions"].contains(name)).collect();
+    let options: Vec<_> = source
+        .options
+        .iter()
+        .filter(|(name, _)| !["calls", "functions", "executed"].contains(name))
+        .collect();
     let description = format!(
         "{} {:?} {options:?} {parameters:?} {FLAGS:?} {KERNEL_FLAGS:?} {files}",
         source.format, source.path

@@ -151,17 +151,21 @@ impl DebugLink {
         Ok(pc)
     }
 
-    /// Lets an emulator run until the end of the window, one instruction at a time, and returns the counts with the place where it stopped.
-    fn run_logged(&mut self, window: Window, until: Instant) -> Result<(u64, Counts)> {
+    /// Lets an emulator run one instruction at a time, and returns the counts: between two readings of the counter at `reading`, or all.
+    fn logged<T>(
+        &mut self,
+        reading: Option<u64>,
+        run: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(T, Counts)> {
         let pipe = Pipe::new()?;
         self.monitor(&[&pipe.command()])?;
         self.monitor(&trace::START)?;
-        let counting = pipe.count(window);
-        let stopped = counting.and_then(|counting| Ok((self.run_to(window.end, until)?, counting)));
+        let counting = pipe.count(reading);
+        let ran = counting.and_then(|counting| Ok((run(self)?, counting)));
         let done = self.monitor(&trace::STOP);
-        let (pc, counting) = stopped?;
+        let (result, counting) = ran?;
         done?;
-        Ok((pc, trace::join(counting)?))
+        Ok((result, trace::join(counting)?))
     }
 
     fn monitor(&mut self, commands: &[&str]) -> Result<()> {
@@ -256,13 +260,23 @@ impl Link for DebugLink {
         let (park, mut counts) = (self.image.symbols.park, Counts::new());
         let mut pc = self.run_to(window.begin, until)?;
         if pc == window.begin {
-            (pc, counts) = self.run_logged(window, until)?;
+            (pc, counts) = self.logged(Some(window.reading), |link| link.run_to(window.end, until))?;
         }
         // A program that crashes is there already.
         if pc != park {
             self.resume(until)?;
         }
         Ok(counts)
+    }
+
+    fn execute_counted(&mut self, begin: u64, until: Instant) -> Result<u64> {
+        let resume = self.image.symbols.resume;
+        self.write_register(self.pc_register(), resume)?;
+        if self.run_to(begin, until)? != begin {
+            return Ok(0);
+        }
+        let ((), counts) = self.logged(None, |link| link.resume(until))?;
+        Ok(counts.values().sum())
     }
 
     fn registers(&mut self) -> Result<Vec<Register>> {

@@ -39,10 +39,10 @@ fn check_link(board: &Board) -> Result<()> {
     let reason = match (board.link, &board.emulator) {
         (LinkKind::Debugger, Some(_)) => return Ok(()),
         (LinkKind::Debugger, None) => {
-            "counts per function need an emulator; debug probes do not report executed instructions"
+            "counts of executed instructions need an emulator; debug probes do not report them"
         }
         (LinkKind::Uart, _) => {
-            "counts per function need the debugger of an emulator; this board is reached over a UART"
+            "counts of executed instructions need the debugger of an emulator; this board is reached over a UART"
         }
     };
     Err(Error::unsupported(reason))

@@ -40,6 +40,14 @@ pub(super) trait Link: Debug + Send {
         Err(Error::unsupported("this link does not report executed instructions"))
     }
 
+    /// As [`Link::execute`], and counts the instructions from the one at `begin` until the firmware waits again.
+    ///
+    /// # Errors
+    /// As for [`Link::trace`].
+    fn execute_counted(&mut self, _begin: u64, _until: Instant) -> Result<u64> {
+        Err(Error::unsupported("this link does not report executed instructions"))
+    }
+
     /// Reads the registers while the target has stopped.
     ///
     /// # Errors

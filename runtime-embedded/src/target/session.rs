@@ -186,6 +186,24 @@ impl Session {
         Ok((self.outcome(&header)?, trace.sum(counts)))
     }
 
+    /// As [`Session::run`], and returns how many instructions the target has executed since the firmware started the counter, its own
+    /// included.
+    ///
+    /// # Errors
+    /// As for [`Session::run`].
+    pub(crate) fn run_counted(
+        &mut self,
+        trace: &FunctionTrace,
+        calls: u32,
+        deadline: Duration,
+    ) -> Result<(Outcome, u64)> {
+        let until = Instant::now() + deadline;
+        let command = (mailbox::RUN, self.tensors.len(), calls);
+        let ran = self.command(command, |link| link.execute_counted(trace.window.begin, until));
+        let (header, executed) = ran.map_err(|error| after(deadline, error))?;
+        Ok((self.outcome(&header)?, executed))
+    }
+
     /// The result of a run, unless it has written outside its tensors.
     fn outcome(&mut self, header: &Header) -> Result<Outcome> {
         for index in 0..self.tensors.len() {

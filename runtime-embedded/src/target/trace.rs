@@ -70,11 +70,12 @@ impl Pipe {
         self.folder.path().join(PIPE)
     }
 
-    /// Counts the lines in a thread, which ends when QEMU closes the pipe, or has ended.
+    /// Counts the lines in a thread, which ends when QEMU closes the pipe, or has ended: those between two readings of the counter there, or
+    /// all.
     ///
     /// # Errors
     /// `Io`, also if QEMU has not opened the pipe.
-    pub(super) fn count(self, window: Window) -> Result<JoinHandle<std::io::Result<Counts>>> {
+    pub(super) fn count(self, reading: Option<u64>) -> Result<JoinHandle<std::io::Result<Counts>>> {
         let path = self.path();
         let mut log = BufReader::with_capacity(1 << 16, self.reader);
         match log.fill_buf() {
@@ -88,7 +89,7 @@ impl Pipe {
         }
         named_pipe::set_blocking(log.get_ref()).map_err(|error| io(&error))?;
         let thread = thread::Builder::new().name("runtime-embedded-trace".to_owned());
-        thread.spawn(move || count(log, window.reading)).map_err(|error| io(&error))
+        thread.spawn(move || count(log, reading)).map_err(|error| io(&error))
     }
 }
 
@@ -102,8 +103,8 @@ fn io(error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot read the emulator's log: {error}"))
 }
 
-/// Counts the instructions from the reading of the counter before the calls to that after them.
-fn count(mut log: impl BufRead, reading: u64) -> std::io::Result<Counts> {
+/// Counts the instructions from the reading of the counter before the calls to that after them, or all.
+fn count(mut log: impl BufRead, reading: Option<u64>) -> std::io::Result<Counts> {
     let (mut counts, mut line, mut readings) = (Counts::new(), Vec::new(), 0);
     // An instruction that was logged is executed, unless the next line withdraws it.
     let mut last = None;
@@ -121,10 +122,10 @@ fn count(mut log: impl BufRead, reading: u64) -> std::io::Result<Counts> {
     Ok(counts)
 }
 
-fn add(counts: &mut Counts, readings: &mut u32, reading: u64, address: Option<u64>) {
+fn add(counts: &mut Counts, readings: &mut u32, reading: Option<u64>, address: Option<u64>) {
     let Some(address) = address else { return };
-    *readings += u32::from(address == reading);
-    if *readings == READINGS {
+    *readings += u32::from(reading == Some(address));
+    if reading.is_none() || *readings == READINGS {
         *counts.entry(address).or_default() += 1;
     }
 }
@@ -168,8 +169,14 @@ mod tests {
                    Trace 0: 0x7f96 [00800000/00000532/0020f003/ff020201] \n";
         let reading = "Trace 0: 0x7f90 [00800000/00000100/0020f003/ff020201] \n";
         let log = [log, reading, log, reading, reading, log, reading, log].concat();
-        let counts = count(log.as_bytes(), 0x100).unwrap();
+        let counts = count(log.as_bytes(), Some(0x100)).unwrap();
         assert_eq!(counts, Counts::from([(0x100, 1), (0x8000_0530, 1), (0x532, 2)]));
+        let all = count(log.as_bytes(), None).unwrap();
+        assert_eq!(
+            all,
+            Counts::from([(0x100, 4), (0x8000_0530, 4), (0x532, 8)]),
+            "wherever the counter is read"
+        );
     }
 
     #[test]
@@ -178,16 +185,14 @@ mod tests {
         let access = "Trace 0: 0x7f96 [00800000/00000532/0020f003/ff020201] \n";
         let again = "cpu_io_recompile: rewound execution of TB to 00000532\n";
         let log = [reading, reading, reading, access, again, access, reading, access].concat();
-        assert_eq!(count(log.as_bytes(), 0x100).unwrap(), Counts::from([(0x100, 1), (0x532, 1)]));
+        assert_eq!(count(log.as_bytes(), Some(0x100)).unwrap(), Counts::from([(0x100, 1), (0x532, 1)]));
     }
-
-    const WINDOW: Window = Window { begin: 0, end: 0, reading: 0x100 };
 
     #[test]
     fn a_log_is_read_to_its_end() {
         let pipe = Pipe::new().unwrap();
         let mut writer = OpenOptions::new().write(true).open(pipe.path()).unwrap();
-        let counting = pipe.count(WINDOW).unwrap();
+        let counting = pipe.count(Some(0x100)).unwrap();
         for address in [0x100, 0x100, 0x100, 0x104] {
             writeln!(writer, "Trace 0: 0x7f90 [00800000/{address:08x}/0020f003/ff020201] ").unwrap();
         }
@@ -200,7 +205,7 @@ mod tests {
         let pipe = Pipe::new().unwrap();
         let path = pipe.path();
         assert_eq!(pipe.command(), format!("logfile \"{}\"", path.display()));
-        let error = pipe.count(WINDOW).unwrap_err();
+        let error = pipe.count(Some(0x100)).unwrap_err();
         assert!(error.kind() == ErrorKind::Io && error.message().contains("did not open"), "{error}");
         assert!(!path.exists());
     }

@@ -13,6 +13,7 @@ use crate::{Board, Case, DEADLINE, Link, c};
 pub(crate) const CASES: &[Case] = &[
     ("every_instruction_is_counted_once", every_instruction_is_counted_once),
     ("a_traced_run_may_fail", a_traced_run_may_fail),
+    ("what_the_emulator_executes_is_counted", what_the_emulator_executes_is_counted),
 ];
 pub(crate) const IMAGES: &[Case] =
     &[("images_without_functions_are_refused", images_without_functions_are_refused)];
@@ -67,6 +68,24 @@ fn a_traced_run_may_fail(board: &Board) {
     let error = board.embedded().run(Duration::from_secs(5)).unwrap_err();
     assert!(error.kind() == ErrorKind::Timeout && error.to_string().contains("`f`"), "{error}");
     every_instruction_is_counted_once(board);
+}
+
+fn what_the_emulator_executes_is_counted(board: &Board) {
+    let counted = |calls: i64, executed: bool| {
+        let x = board.embedded().tensor_from_array(HostArray::from_slice(&[2], &[1i32, 0]).unwrap()).unwrap();
+        let source = c(CODE).option("entry", "f").option("calls", calls).option("executed", executed);
+        board.embedded().flash(&source, &[Arg::read_write(&x), Arg::scalar(1000i32)]).unwrap();
+        board.embedded().run(DEADLINE).unwrap().cycles.unwrap()
+    };
+    let (nothing, one, two) = (counted(0, true), counted(1, true), counted(2, true));
+    let call = one - nothing;
+    // Around the calls, the counter counts its readings, too; and less stack is left to look through.
+    assert!((counted(1, false) - 80..=counted(1, false)).contains(&call), "{call} of {}", counted(1, false));
+    assert!((call - 8..=call + 8).contains(&(two - one)), "{nothing}, {one}, {two}");
+    let both = c(CODE).option("entry", "f").option("functions", "file").option("executed", true);
+    let x = board.embedded().tensor_from_seed(DType::I32, &[2], 1).unwrap();
+    let error = board.embedded().flash(&both, &[Arg::read_write(&x), Arg::scalar(1i32)]).unwrap_err();
+    assert!(error.to_string().contains("\"functions\" and \"executed\""), "{error}");
 }
 
 /// The program that was flashed before stays.

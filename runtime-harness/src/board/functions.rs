@@ -6,7 +6,7 @@ use std::time::Duration;
 use runtime_core::backend::TemporaryFolder;
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::program::Program;
+use super::program::{Count, Program};
 use super::{Board, count};
 use crate::row::{CounterValue, Counts, error_text};
 
@@ -43,7 +43,7 @@ fn io(what: impl Display) -> Error {
 fn by_function(board: &Board<'_>, program: &Program<'_>, counts: &Counts) -> Result<Vec<CounterValue>> {
     let folder = TemporaryFolder::new("runtime-functions-").map_err(io)?;
     let file = folder.path().join("counts");
-    program.flash(counts.number, Some(&file))?;
+    program.flash(counts.number, Count::Functions(&file))?;
     let total = count(&board.embedded.run(deadline(counts.median * counts.number as f64))?)?;
     let text = std::fs::read_to_string(&file).map_err(io)?;
     let functions = parse(&text, total)?;

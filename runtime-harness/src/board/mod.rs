@@ -3,6 +3,7 @@
 //! The counter is the device's. The host's clock only limits how long samples are taken, and is no figure, except on devices
 //! that run whole programs and have no counter.
 
+mod bound;
 mod check;
 mod functions;
 mod program;
@@ -22,8 +23,10 @@ use crate::job::Job;
 use crate::row::{CounterValue, Counts, ImageUsage, Outcome, Phase, Row, StackUsage, error_text};
 use crate::settings::Settings;
 use check::Check;
-use program::Program;
+use program::{Count, Program};
 
+/// What the counter of an emulator counts.
+const INSTRUCTIONS: &str = "target-instructions";
 /// Samples of a counter of instructions, which do not vary.
 const INSTRUCTION_SAMPLES: usize = 3;
 /// The least time for a run.
@@ -111,7 +114,7 @@ impl Board<'_> {
         let operation = format!("while \"{}\" was flashed on {}", job.spec.name, self.name);
         enter(Phase::Compile, &operation);
         let context = CrashContext::enter(operation);
-        program.flash(1, None)?;
+        program.flash(1, Count::Counter)?;
         drop(context);
         let operation = job.running_on(self.name);
         enter(Phase::Run, &operation);
@@ -126,17 +129,20 @@ impl Board<'_> {
         }
         let number = self.timing.number.unwrap_or(1);
         if number != 1 || program.updates_tensors() {
-            program.flash(number, None)?;
+            program.flash(number, Count::Counter)?;
         }
-        let counts = self.sample(&program, number, &first)?;
+        let mut counts = self.sample(&program, number, &first)?;
         let counters = functions::counters(self, &program, &counts, names);
+        if !self.is_trusted && counts.clock == INSTRUCTIONS {
+            counts.is_candidates = !bound::is_bounded(self, &program, (count(&first)?, &counts))?;
+        }
         Ok((validation, Figures::Counts(Box::new(counts), counters)))
     }
 
     /// Takes the samples of a program that was flashed for `number` calls.
     fn sample(&self, program: &Program<'_>, number: u64, first: &RunReport) -> Result<Counts> {
         let clock = self.info.properties.text(COUNTER).unwrap_or("target-cycles").to_owned();
-        let few = if clock == "target-instructions" { INSTRUCTION_SAMPLES } else { self.timing.repeat };
+        let few = if clock == INSTRUCTIONS { INSTRUCTION_SAMPLES } else { self.timing.repeat };
         let repeat = self.repeat.unwrap_or(few);
         let begin = Instant::now();
         let warmup = match self.timing.warmup {

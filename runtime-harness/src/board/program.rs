@@ -24,6 +24,17 @@ pub(super) struct Program<'p> {
     launch: Launch,
 }
 
+/// What runs count.
+#[derive(Clone, Copy)]
+pub(super) enum Count<'a> {
+    /// What the board's counter says.
+    Counter,
+    /// The same, and the count of each function, for a file.
+    Functions(&'a Path),
+    /// What the emulator executes.
+    Executed,
+}
+
 /// What a run calls.
 enum Launch {
     /// A portable kernel, with its work-groups.
@@ -80,18 +91,20 @@ impl<'p> Program<'p> {
         Ok(Self { embedded, is_whole, job, source, tensors: tensors.collect::<Result<_>>()?, launch })
     }
 
-    /// Flashes it with its initial data; each run makes `calls` calls, and writes the count of each function to `functions`.
+    /// Flashes it with its initial data; each run makes `calls` calls.
     ///
     /// # Errors
     /// Those of [`EmbeddedDevice::flash`].
-    pub(super) fn flash(&self, calls: u64, functions: Option<&Path>) -> Result<()> {
+    pub(super) fn flash(&self, calls: u64, count: Count<'_>) -> Result<()> {
         let calls = i64::try_from(calls).unwrap_or(i64::MAX);
         let mut source = self.source.clone();
         if !self.is_whole {
             source = source.option("calls", calls);
         }
-        if let Some(file) = functions {
-            source = source.option("functions", file.to_string_lossy().as_ref());
+        match count {
+            Count::Counter => {}
+            Count::Functions(file) => source = source.option("functions", file.to_string_lossy().as_ref()),
+            Count::Executed => source = source.option("executed", true),
         }
         let args = self.job.spec.args.iter().zip(&self.tensors);
         let mut args: Vec<Arg<'_>> = args
