@@ -48,7 +48,8 @@ impl CommonRuntime for AcceleratorDevice {
 }
 
 impl AcceleratorDevice {
-    /// Whether kernels on this device can access memory of `peer`, an opened device of the same backend.
+    /// Whether this device reaches the memory of `peer`, an opened device of the same backend, so that copies between them do not pass
+    /// through the host. Kernels take tensors of their own device only.
     ///
     /// # Errors
     /// Any error of the driver.

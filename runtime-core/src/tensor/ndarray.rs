@@ -7,13 +7,13 @@ use crate::{Element, Error, HostArray, Result};
 /// Arrays of the crate [`ndarray`](https://docs.rs/ndarray), with the feature `ndarray`.
 ///
 /// ```
-/// use ndarray::array;
+/// use ndarray::{Axis, array};
 /// use runtime_core::HostArray;
 ///
 /// let matrix = array![[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
 /// let mut host = HostArray::from_ndarray(&matrix.t())?; // copied, row-major
 /// assert_eq!((host.shape(), host.as_slice::<f32>()?), (&[3, 2][..], &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0][..]));
-/// host.as_ndarray_mut::<f32>()?.row_mut(0).fill(0.0);
+/// host.as_ndarray_mut::<f32>()?.index_axis_mut(Axis(0), 0).fill(0.0); // was 1 and 4
 /// assert_eq!(host.as_ndarray::<f32>()?.sum(), 16.0);
 /// # Ok::<(), runtime_core::Error>(())
 /// ```

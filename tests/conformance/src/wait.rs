@@ -11,9 +11,8 @@ use runtime_core::{Error, ErrorKind, Event, Queue, Result};
 
 use crate::case::{Failure, Verdict};
 
-/// A wait that takes longer than this counts as a hang. PoCL compiles kernels at their first launch, one after the other: with those of
-/// 16 threads before it, a launch once took more than 20 s.
-pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+/// A wait that takes longer than this counts as a hang.
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Waits for an event.
 pub(crate) fn event(event: &Event) -> Result<()> {

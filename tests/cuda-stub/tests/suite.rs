@@ -12,6 +12,9 @@ const EXCEPTIONS: &[Exception] = &[
     exception("dispatch::*"),
     exception("fusion*"),
     exception("recording::a_dispatcher_is_recorded"),
+    exception("recording::a_cast_is_recorded_if_the_device_makes_it"),
+    exception("tensors::casts_are_those_of_arrays"),
+    exception("tensors::a_cast_is_in_order_with_its_queue"),
     exception("threads::threads_run_new_code"),
 ];
 
