@@ -11,6 +11,7 @@ use super::support::Device;
 pub(crate) const CASES: &[(&str, Check)] = &[
     ("internalize_deep", internalize_deep),
     ("internalize_array_wrapper", internalize_array_wrapper),
+    ("an_array_is_indexed_by_iterations_where_they_count_its_elements", array_indices),
     ("internalize_vec", internalize_vec),
     ("internalize_multi_ptr", internalize_multi_ptr),
     ("internalize_vfunc", internalize_vfunc),
@@ -74,6 +75,37 @@ fn internalize_array_wrapper(device: &Device) {
     let mut case = whole(&[four, four, "y[i] = x[4u * i] ^ x[4u * i + 3u];"]);
     case.launches.iter_mut().for_each(|launch| launch.groups = [4, 1, 1]);
     kept(&mut case, device, &[Promotion::Private; 2]);
+}
+
+fn array_indices(device: &Device) {
+    let four = "for (var k = 0u; k < 4u; k++) { y[4u * i + k] = x[4u * i + k] + k; }";
+    let from_the_item = "for (var k = 4u * i; k < 4u * i + 4u; k++) { y[k] = x[k] ^ k; }";
+    let by_the_group =
+        "for (var k = 256u * g.x + l.x; k < 256u * g.x + 256u; k += 64u) { y[k] = 5u * x[k] + k; }";
+    let halves = "for (var k = 0u; k < 2u; k++) { y[4u * i + k] = x[4u * i + k] + k; y[4u * i + k + 2u] = x[4u * i + k + 2u] ^ k; }";
+    let pairs = "for (var k = 0u; k < 2u; k++) { y[4u * i + 2u * k] = x[4u * i + 2u * k] + k; y[4u * i + 2u * k + 1u] = 7u * x[4u * i + 2u * k + 1u]; }";
+    for (first, second) in [
+        (halves, halves),
+        (pairs, pairs),
+        (four, "for (var k = 0; k < 4; k++) { y[4u * i + u32(k)] = x[4u * i + u32(k)]; }"),
+        (
+            four,
+            "for (var j = 0u; j < 2u; j++) { for (var k = 0u; k < 4u; k++) { y[i] += x[4u * i + k] << j; } }",
+        ),
+        (four, from_the_item),
+        (from_the_item, four),
+        (from_the_item, from_the_item),
+        (by_the_group, by_the_group),
+        // Two loops with one counter.
+        (
+            "var k = 0u; for (; k < 4u; k++) { y[4u * i + k] = x[4u * i + k]; } k = 0u; for (; k < 4u; k++) { y[4u * i + k] += k; }",
+            four,
+        ),
+    ] {
+        let mut case = whole(&[first, second]);
+        case.launches.iter_mut().for_each(|launch| launch.groups = [4, 1, 1]);
+        kept(&mut case, device, &[Promotion::Private]);
+    }
 }
 
 fn internalize_vec(device: &Device) {

@@ -368,5 +368,5 @@ const fn number(index: usize) -> u32 {
 /// Whether naga's WGSL writer made up a name, as in the text of fused kernels (`let _e12 = column;`).
 fn is_generated(name: &str) -> bool {
     let number = name.strip_prefix("_e");
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
