@@ -24,6 +24,8 @@ const SINGLE_CALLS: usize = 5;
 /// and at most so many, as long as they take no longer than this. Threads that wait for each other on a busy machine need some.
 const MOST_CALLS: usize = 100;
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How often this is done before single calls are believed to take longer.
+const ROUNDS: usize = 4;
 /// How often the time of a call that it is compared with a single call may take,
 const SLACK: f64 = 1.5;
 /// and how much more; with threads, which wait for each other, more.
@@ -186,10 +188,12 @@ impl<'j> Judge<'j> {
         if !measurement.validation.is_failed() {
             let median_ns = measurement.statistics.median_ns;
             self.windows.later_calls(self.job)?;
-            outcome = self.inconsistency(median_ns, 0)?;
-            if outcome.is_some() {
-                // A busy machine may have been in the way. The inputs of before have been seen.
-                outcome = self.inconsistency(median_ns, MOST_CALLS)?;
+            // A busy machine may be in the way for seconds. The inputs of an earlier round have been seen.
+            for round in 0..ROUNDS {
+                outcome = self.inconsistency(median_ns, round * MOST_CALLS)?;
+                if outcome.is_none() {
+                    break;
+                }
             }
             if outcome.is_some() {
                 self.windows.note_finding(Check::SingleCall);
