@@ -127,22 +127,22 @@ fn terminate(signal: i32) {
         let _ = workers.stop(WORKERS_TIMEOUT);
     }
     kill_descendants();
-    remove_temporary_folder();
-    // The main thread may have started another compiler in the meantime.
+    let folder = TEMPORARY_FOLDER.lock().take();
+    let path = folder.as_ref().map(|folder| folder.path().to_owned());
+    drop(folder);
+    path.as_deref().map(remove_folder);
+    // The main thread may have started another compiler in the meantime, or have made the folder of a cache again.
     kill_descendants();
+    path.as_deref().map(remove_folder);
     let _ = low_level::emulate_default_handler(signal);
     low_level::exit(128 + signal);
 }
 
 /// Removes the directory of temporary files. The main thread is still running and may add files, hence the retries.
-fn remove_temporary_folder() {
-    let Some(folder) = TEMPORARY_FOLDER.lock().take() else { return };
-    let path = folder.path().to_owned();
-    drop(folder);
+fn remove_folder(path: &Path) {
     let begin = Instant::now();
     while path.exists() && begin.elapsed() < CLEANUP_TIMEOUT {
-        std::thread::sleep(Duration::from_millis(1));
-        let _ = std::fs::remove_dir_all(&path);
+        let _ = std::fs::remove_dir_all(path);
     }
 }
 

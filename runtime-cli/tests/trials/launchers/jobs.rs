@@ -79,7 +79,7 @@ impl Jobs {
         for workers in ["1", "2"] {
             let mut command = self.command(template, environment);
             let output =
-                command.args(["--timeout", "1", "--workers", workers]).args(&files).output().unwrap();
+                command.args(["--timeout", "5", "--workers", workers]).args(&files).output().unwrap();
             let rows = Self::rows(&output);
             let mut kinds: Vec<(&str, &str)> = rows
                 .iter()
