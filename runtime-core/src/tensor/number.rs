@@ -1,5 +1,6 @@
 //! Numbers whose element type is chosen at run time.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use half::{bf16, f16};
@@ -56,7 +57,7 @@ impl Number {
                 let value = self.to_round(dtype).ok_or_else(requires)?;
                 let bits = encode_float(dtype, value);
                 match value.is_finite() && !decode_float(dtype, bits).is_finite() {
-                    true => Err(Error::invalid(format!("{value} does not fit {dtype}"))),
+                    true => Err(Error::invalid(format!("{self} does not fit {dtype}"))),
                     false => Ok(bits),
                 }
             }
@@ -77,15 +78,24 @@ impl Number {
 
     /// The number as a double whose rounding to `dtype` is that of the number. An integer of more than 53 bits is rounded to odd, since
     /// a number that is rounded to the nearest twice may end beside it (Boldo and Melquiond, 2008).
-    #[expect(clippy::cast_possible_truncation, reason = "the error is what is looked at")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rounded integer, without its sign"
+    )]
     pub(crate) fn to_round(self, dtype: DType) -> Option<f64> {
         let nearest = self.as_f64()?;
         let Self::Integer(value) = self else { return Some(nearest) };
-        let error = value.unsigned_abs().cast_signed() - nearest.abs() as i128;
-        if dtype == DType::F64 || error == 0 || nearest.to_bits() & 1 == 1 {
+        if dtype == DType::F64 || nearest.to_bits() & 1 == 1 {
             return Some(nearest);
         }
-        Some(if error > 0 { nearest.abs().next_up() } else { nearest.abs().next_down() }.copysign(nearest))
+        let size = nearest.abs();
+        let odd = match value.unsigned_abs().cmp(&(size as u128)) {
+            Ordering::Less => size.next_down(),
+            Ordering::Equal => size,
+            Ordering::Greater => size.next_up(),
+        };
+        Some(odd.copysign(nearest))
     }
 
     /// The number that an element is, given as the word that [`bits`](Self::bits) returns; `None` for complex and opaque types.
@@ -240,6 +250,8 @@ mod tests {
             assert_eq!(bits(DType::F16, 11), 0x3c00 + up, "{beside}");
             assert_eq!(bits(DType::BF16, 8), 0x3f80 + up, "{beside}");
         }
+        encoded(i128::MIN.into(), DType::F32, (-2f32.powi(127)).to_bits().into());
+        encoded(i128::MAX.into(), DType::F32, 2f32.powi(127).to_bits().into());
         encoded(f64::INFINITY.into(), DType::F64, f64::INFINITY.to_bits());
         encoded(true.into(), DType::BOOL, 1);
     }
