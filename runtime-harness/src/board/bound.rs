@@ -11,9 +11,10 @@ use super::program::{Count, Program};
 use super::{Board, count};
 use crate::row::Counts;
 
-/// The time for a run of which each instruction is reported: some hundred thousand per second, and every byte of a tensor takes a dozen.
+/// The time for a logged run: QEMU logs some hundred thousand instructions per second, and the firmware executes a dozen per byte of a
+/// tensor.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// The most instructions that a count may lack: readings of a timer that ticks more seldom than instructions are executed.
+/// By how many instructions a count may be too small: the tick of a timer may be longer than an instruction.
 const SLACK: f64 = 16.0;
 
 /// Whether what the emulator executes for a call is at most the count. `first` is the count of the first call, and `counts` of all.
