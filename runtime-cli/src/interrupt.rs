@@ -126,14 +126,12 @@ fn terminate(signal: i32) {
         // Those that are left are killed with the other children.
         let _ = workers.stop(WORKERS_TIMEOUT);
     }
-    kill_descendants();
-    let folder = TEMPORARY_FOLDER.lock().take();
-    let path = folder.as_ref().map(|folder| folder.path().to_owned());
-    drop(folder);
-    path.as_deref().map(remove_folder);
-    // The main thread may have started another compiler in the meantime, or have made the folder of a cache again.
-    kill_descendants();
-    path.as_deref().map(remove_folder);
+    let folder = TEMPORARY_FOLDER.lock().as_ref().map(|folder| folder.path().to_owned());
+    // Twice: the main thread may start another compiler meanwhile, or make the folder again for a cache.
+    for _ in 0..2 {
+        kill_descendants();
+        folder.as_deref().into_iter().for_each(remove_folder);
+    }
     let _ = low_level::emulate_default_handler(signal);
     low_level::exit(128 + signal);
 }
@@ -141,8 +139,8 @@ fn terminate(signal: i32) {
 /// Removes the directory of temporary files. The main thread is still running and may add files, hence the retries.
 fn remove_folder(path: &Path) {
     let begin = Instant::now();
-    while path.exists() && begin.elapsed() < CLEANUP_TIMEOUT {
-        let _ = std::fs::remove_dir_all(path);
+    while std::fs::remove_dir_all(path).is_err() && path.exists() && begin.elapsed() < CLEANUP_TIMEOUT {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

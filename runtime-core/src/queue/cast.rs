@@ -4,7 +4,9 @@ use parking_lot::Mutex;
 
 use crate::queue::copy::check_placed_on;
 use crate::tensor::number::integer_bounds;
-use crate::{DType, ErrorKind, Kernel, ModuleSource, Placement, Queue, Result, Tensor, read, write};
+use crate::{
+    DType, ErrorKind, Geometry, Kernel, ModuleSource, Placement, Queue, Result, Tensor, read, write,
+};
 
 /// Elements that one launch converts: 65535 groups, the least that a device allows, and at most 128 MiB, the least that a device binds.
 const PIECE: usize = 65535 * GROUP_SIZE as usize;
@@ -58,9 +60,9 @@ impl Queue {
             (self.contiguous(tensor)?.reshape(&[tensor.len()])?, converted.reshape(&[tensor.len()])?);
         for begin in (0..tensor.len()).step_by(PIECE) {
             let range = begin..tensor.len().min(begin + PIECE);
-            let groups = u32::try_from(range.len()).map_or(u32::MAX, |items| items.div_ceil(GROUP_SIZE));
+            let geometry = Geometry::cover(u32::try_from(range.len()).unwrap_or(u32::MAX), GROUP_SIZE);
             let (from, to) = (from.slice(0, range.clone())?, to.slice(0, range)?);
-            drop(self.launch(&kernel, (groups, GROUP_SIZE), (read(&from), write(&to)))?);
+            drop(self.launch(&kernel, geometry, (read(&from), write(&to)))?);
         }
         Ok(converted)
     }

@@ -111,6 +111,11 @@ impl DebugLink {
         result.map_err(|error| explain(&error, self.program.as_mut()))
     }
 
+    /// Sets the target behind `runtime_park`, where it waits for a command.
+    fn leave_park(&mut self) -> Result<()> {
+        self.write_register(self.pc_register(), self.image.symbols.resume)
+    }
+
     /// Lets the target run until it stops at `runtime_park`.
     ///
     /// # Errors
@@ -249,14 +254,12 @@ impl Link for DebugLink {
     }
 
     fn execute(&mut self, until: Instant) -> Result<()> {
-        let resume = self.image.symbols.resume;
-        self.write_register(self.pc_register(), resume)?;
+        self.leave_park()?;
         self.resume(until)
     }
 
     fn trace(&mut self, window: Window, until: Instant) -> Result<Counts> {
-        let resume = self.image.symbols.resume;
-        self.write_register(self.pc_register(), resume)?;
+        self.leave_park()?;
         let (park, mut counts) = (self.image.symbols.park, Counts::new());
         let mut pc = self.run_to(window.begin, until)?;
         if pc == window.begin {
@@ -270,8 +273,7 @@ impl Link for DebugLink {
     }
 
     fn execute_counted(&mut self, begin: u64, until: Instant) -> Result<u64> {
-        let resume = self.image.symbols.resume;
-        self.write_register(self.pc_register(), resume)?;
+        self.leave_park()?;
         if self.run_to(begin, until)? != begin {
             return Ok(0);
         }

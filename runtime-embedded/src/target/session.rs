@@ -162,11 +162,7 @@ impl Session {
     /// # Errors
     /// `Timeout`, with the place where the kernel was; `Crashed` for a fault; `Failed` for a write outside a tensor.
     pub(crate) fn run(&mut self, calls: u32, deadline: Duration) -> Result<Outcome> {
-        let until = Instant::now() + deadline;
-        let command = (mailbox::RUN, self.tensors.len(), calls);
-        let ran = self.command(command, |link| link.execute(until));
-        let (header, ()) = ran.map_err(|error| after(deadline, error))?;
-        self.outcome(&header)
+        Ok(self.run_with(calls, deadline, |link, until| link.execute(until))?.0)
     }
 
     /// As [`Session::run`], and returns the instructions of each function, the largest count first. The sum is the count of the run.
@@ -179,11 +175,9 @@ impl Session {
         calls: u32,
         deadline: Duration,
     ) -> Result<(Outcome, Vec<(String, u64)>)> {
-        let until = Instant::now() + deadline;
-        let command = (mailbox::RUN, self.tensors.len(), calls);
-        let ran = self.command(command, |link| link.trace(trace.window, until));
-        let (header, counts) = ran.map_err(|error| after(deadline, error))?;
-        Ok((self.outcome(&header)?, trace.sum(counts)))
+        let (outcome, counts) =
+            self.run_with(calls, deadline, |link, until| link.trace(trace.window, until))?;
+        Ok((outcome, trace.sum(counts)))
     }
 
     /// As [`Session::run`], and returns how many instructions the target has executed since the firmware started the counter, its own
@@ -197,11 +191,21 @@ impl Session {
         calls: u32,
         deadline: Duration,
     ) -> Result<(Outcome, u64)> {
+        self.run_with(calls, deadline, |link, until| link.execute_counted(trace.window.begin, until))
+    }
+
+    /// Calls the kernel `calls` times; `execute` lets the target execute the command until a time.
+    fn run_with<T>(
+        &mut self,
+        calls: u32,
+        deadline: Duration,
+        execute: impl FnOnce(&mut dyn Link, Instant) -> Result<T>,
+    ) -> Result<(Outcome, T)> {
         let until = Instant::now() + deadline;
         let command = (mailbox::RUN, self.tensors.len(), calls);
-        let ran = self.command(command, |link| link.execute_counted(trace.window.begin, until));
-        let (header, executed) = ran.map_err(|error| after(deadline, error))?;
-        Ok((self.outcome(&header)?, executed))
+        let ran = self.command(command, |link| execute(link, until));
+        let (header, result) = ran.map_err(|error| after(deadline, error))?;
+        Ok((self.outcome(&header)?, result))
     }
 
     /// The result of a run, unless it has written outside its tensors.

@@ -26,8 +26,6 @@ struct Span {
     ends: [i128; 2],
     /// Bytes from one element to the next.
     step: i128,
-    /// The scalars of launches that bound the elements.
-    bounds: Vec<(usize, Scalars)>,
 }
 
 /// A tensor whose elements are kept in an array in work-group memory, `room` bytes at most, or of each item, and what the proof
@@ -40,7 +38,7 @@ pub(super) fn array(
     (is_shared, room): (bool, i128),
 ) -> Result<(Promoted, Vec<(usize, Scalars)>), Refusal> {
     let mut relies = Vec::new();
-    let span = span(uses, is_shared, &mut relies).ok_or(Refusal::Unproven)?;
+    let (span, bounds) = span(uses, is_shared, &mut relies).ok_or(Refusal::Unproven)?;
     let len = (span.ends[1] - span.ends[0]) / span.step + 1;
     let stride = i128::from(uses.stride);
     if !is_shared && len > MAX_OWN {
@@ -56,14 +54,19 @@ pub(super) fn array(
     if !is_shared {
         let counted = |(launch, access): &(usize, &Access)| counted(uses, &span, (*launch, access));
         array.counted = uses.list.iter().filter_map(counted).collect();
-        array.bounds = span.bounds;
+        array.bounds = bounds;
     }
     relies.retain(|(_, on)| *on != 0);
     Ok((Promoted { tensor: uses.tensor, stride: uses.stride, is_checked, array: Some(array) }, relies))
 }
 
-/// The elements that all accesses use, if the positions that choose the array count the same in all of them.
-fn span(uses: &Uses<'_>, is_shared: bool, relies: &mut Vec<(usize, Scalars)>) -> Option<Span> {
+/// The elements that all accesses use, if the positions that choose the array count the same in all of them, and the scalars of
+/// launches that bound them.
+fn span(
+    uses: &Uses<'_>,
+    is_shared: bool,
+    relies: &mut Vec<(usize, Scalars)>,
+) -> Option<(Span, Vec<(usize, Scalars)>)> {
     let stride = i128::from(uses.stride);
     let mut span: Option<(Span, i128)> = None;
     let mut bounds = Vec::new();
@@ -93,16 +96,17 @@ fn span(uses: &Uses<'_>, is_shared: bool, relies: &mut Vec<(usize, Scalars)>) ->
         let ends = [least + constant, greatest + constant];
         let step = rest.iter().fold(0, |step, (_, factor)| divisor(step, *factor));
         span = Some(match span {
-            None => (Span { base, ends, step, bounds: Vec::new() }, constant),
+            None => (Span { base, ends, step }, constant),
             Some((all, first)) if all.base == base => {
                 let step = divisor(divisor(all.step, step), constant - first);
                 let ends = [all.ends[0].min(ends[0]), all.ends[1].max(ends[1])];
-                (Span { base, ends, step, bounds: Vec::new() }, first)
+                (Span { base, ends, step }, first)
             }
             Some(_) => return None,
         });
     }
-    span.map(|(span, _)| Span { step: if span.step == 0 { stride } else { span.step }, bounds, ..span })
+    let (span, _) = span?;
+    Some((Span { step: if span.step == 0 { stride } else { span.step }, ..span }, bounds))
 }
 
 /// The greatest common divisor.
