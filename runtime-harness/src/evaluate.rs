@@ -9,7 +9,7 @@ use crate::board;
 use crate::counters::CountersAndEnergy;
 use crate::crash_context::CrashContext;
 use crate::device::{DeviceUnderTest, RunnerSetup};
-use crate::heartbeat::{Heartbeat, beat, max_window};
+use crate::heartbeat::{beat, max_window};
 use crate::job::{BoundKernel, Due, Job, Outputs, PackageChoice, has_fresh_inputs};
 use crate::noise::{Evidence, Recorder, advice};
 use crate::physics::compared_with_peaks;
@@ -19,6 +19,7 @@ use crate::row::{Finding, Inputs, Noise, Outcome, Phase, ResourceUsage, Row, Run
 use crate::runner::{self, Judge, Place};
 use crate::settings::Settings;
 use crate::spec::Spec;
+use crate::watch::{Watch, Watched};
 
 /// The result of an evaluation.
 #[derive(Debug)]
@@ -86,18 +87,28 @@ fn evaluate_on(
         Ok(opened) => Place::of(job, &**opened, device.runner.as_ref(), settings),
         Err(error) => Place::Nowhere(error.clone()),
     };
-    let (measured, bound) = match (&device.opened, &place) {
+    let (measured, verdict, bound) = match (&device.opened, &place) {
         (Ok(opened), Place::Runner(setup)) => {
-            let judged = judge((device, &**opened, setup), job, settings, &mut enter);
-            let (judged, package) = judged;
-            let row = Row { package, ..judged_row((job, settings), device, (judged, phase)) };
+            let (judged, package) = judge((device, &**opened, setup), job, settings, &mut enter);
+            let (measured, verdict) = judged.map_or_else(
+                |error| (Err(error), Verdict::default()),
+                |(timed, verdict)| (Ok((timed, CountersAndEnergy::default())), verdict),
+            );
+            let row = Row { package, ..row(job, settings, device, (measured, phase)) };
+            let row = judged_row(row, job, verdict, Some(runner::is_sandboxed()));
             return Evaluated { row, released: Ok(()) };
         }
-        (Err(error), _) | (_, Place::Nowhere(error)) => (Err(error.clone()), None),
-        (Ok(opened), _) => measure((device, &**opened), job, settings, &mut enter),
+        (Err(error), _) | (_, Place::Nowhere(error)) => (Err(error.clone()), None, None),
+        (Ok(opened), Place::Watched(setup)) => {
+            measure((device, &**opened, Some(setup)), job, settings, &mut enter)
+        }
+        (Ok(opened), _) => measure((device, &**opened, None), job, settings, &mut enter),
     };
     let believed = if let Place::Believed(why) = place { Some(why) } else { None };
     let mut evaluated = finish((job, settings), device, bound, (measured, phase));
+    if let Some(verdict) = verdict {
+        evaluated.row = judged_row(evaluated.row, job, verdict, None);
+    }
     if let Some(why) = believed
         && evaluated.row.is_measured()
     {
@@ -108,20 +119,13 @@ fn evaluate_on(
     evaluated
 }
 
-/// The row of a candidate that was judged in a runner.
-fn judged_row(
-    (job, settings): (&Job, &Settings),
-    device: &DeviceUnderTest,
-    (judged, phase): (Result<Judged>, Phase),
-) -> Row {
-    let (measured, doubt, found) = match judged {
-        Ok(Judged { timed, doubt, found }) => (Ok((timed, CountersAndEnergy::default())), doubt, found),
-        Err(error) => (Err(error), None, None),
-    };
-    let row = row(job, settings, device, (measured, phase)).doubted(doubt);
+/// The row of a candidate that was judged, in a sandbox if it has run in a process of its own.
+fn judged_row(row: Row, job: &Job, verdict: Verdict, sandboxed: Option<bool>) -> Row {
+    let Verdict { doubt, found } = verdict;
+    let row = row.doubted(doubt);
     let inputs = if has_fresh_inputs(&job.spec) { Inputs::Fresh } else { Inputs::Fixed };
     let found = found.filter(|_| row.status.is_bad());
-    row.judged(RunnerUse { sandboxed: runner::is_sandboxed(), inputs, input_seed: None, found })
+    row.judged(RunnerUse { sandboxed, inputs, input_seed: None, found })
 }
 
 /// Releases the kernel and makes the row. A device that does not work any more is not used again.
@@ -192,33 +196,62 @@ pub(crate) type Timed = (ResourceUsage, Measurement, Option<Noise>);
 /// What is timed, and what is measured beside it.
 pub(crate) type Measured = Result<(Timed, CountersAndEnergy)>;
 
-/// Measures a kernel. The second result is the kernel, if it was loaded.
+/// Measures a kernel; with a setup, it is watched, and the second result is the verdict. The third one is the kernel, if it was loaded.
 fn measure(
-    (under_test, device): (&DeviceUnderTest, &dyn CommonRuntime),
+    (under_test, device, setup): (&DeviceUnderTest, &dyn CommonRuntime, Option<&RunnerSetup>),
     job: &Job,
     settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
-) -> (Measured, Option<BoundKernel>) {
+) -> (Measured, Option<Verdict>, Option<BoundKernel>) {
     let name = &under_test.name;
-    let bound = match load(under_test, job, enter) {
+    let load_kernel = if setup.is_some() { BoundKernel::without_tensors } else { BoundKernel::new };
+    let mut bound = match load_with(under_test, job, enter, load_kernel) {
         Ok(bound) => bound,
-        Err(error) => return (Err(error), None),
+        Err(error) => return (Err(error), setup.map(|_| Verdict::default()), None),
     };
     let lock = under_test.lock(&mut |operation| enter(Phase::Wait, operation));
     let operation = job.running_on(name);
     enter(Phase::Run, &operation);
     let _context = CrashContext::enter(operation);
-    let heartbeat = under_test.heartbeat.as_deref();
-    beat(heartbeat);
-    let timed = block_on(time((device, heartbeat), &bound, job, settings, None)).flatten();
-    let measured = timed.and_then(|timed| after_timing((device, heartbeat), &bound, job, settings, timed));
+    let watched = (device, under_test.heartbeat.as_deref());
+    beat(watched.1);
+    let mut verdict = setup.map(|_| Verdict::default());
+    let measured = match setup.zip(verdict.as_mut()) {
+        Some((setup, verdict)) => watch(watched, (&mut bound, setup), job, settings, verdict)
+            .map(|timed| counted(watched, &bound, job, settings, timed)),
+        None => block_on(time(watched, &bound, job, settings, (None, None)))
+            .flatten()
+            .and_then(|timed| after_timing(watched, &bound, job, settings, timed)),
+    };
     drop(lock);
-    (measured, Some(bound))
+    (measured, verdict, Some(bound))
+}
+
+/// Times a kernel that is watched, and judges it.
+fn watch(
+    watched: Watched<'_>,
+    (bound, setup): (&mut BoundKernel, &RunnerSetup),
+    job: &Job,
+    settings: &Settings,
+    verdict: &mut Verdict,
+) -> Result<Timed> {
+    let mut watch = Watch::new(watched.0, bound, job, settings)?;
+    let timed = block_on(time(watched, bound, job, settings, (None, Some(&mut watch)))).flatten();
+    let judged = timed.and_then(|mut timed| {
+        // The last window is compared below, but not what calls make of each other's results.
+        if !job.expected_later.is_empty() {
+            check_again(watched.0, bound, job, &mut timed.1)?;
+        }
+        verdict.doubt = watch.finish(watched, (bound, setup), settings, &mut timed.1)?;
+        Ok(timed)
+    });
+    verdict.found = watch.found();
+    judged
 }
 
 /// What a judge says of a candidate.
-struct Judged {
-    timed: Timed,
+#[derive(Debug, Default)]
+struct Verdict {
     /// Why its times are not believed.
     doubt: Option<Outcome>,
     /// What has found that it is wrong or inconsistent.
@@ -231,7 +264,7 @@ fn judge(
     job: &Job,
     settings: &Settings,
     enter: &mut dyn FnMut(Phase, &str),
-) -> (Result<Judged>, Option<PackageChoice>) {
+) -> (Result<(Timed, Verdict)>, Option<PackageChoice>) {
     let name = &under_test.name;
     enter(Phase::Compile, &format!("while \"{}\" was loaded on {name}", job.spec.name));
     let mut judge = match Judge::new(job, (device, under_test.heartbeat.clone()), setup) {
@@ -255,7 +288,7 @@ fn judge(
     }
     let timed = measured.map(|(measurement, doubt)| {
         let noise = recorder.noise(&measurement);
-        Judged { timed: (ResourceUsage::unknown(), measurement, noise), doubt, found }
+        ((ResourceUsage::unknown(), measurement, noise), Verdict { doubt, found })
     });
     (timed, package)
 }
@@ -266,16 +299,27 @@ fn judge(
 /// # Errors
 /// Those of [`check_again`].
 pub(crate) fn after_timing(
-    (device, heartbeat): (&dyn CommonRuntime, Option<&Heartbeat>),
+    watched: Watched<'_>,
     bound: &BoundKernel,
     job: &Job,
     settings: &Settings,
     mut timed: Timed,
 ) -> Measured {
-    check_again(device, bound, job, &mut timed.1)?;
-    beat(heartbeat);
-    let counted = CountersAndEnergy::measure((device, heartbeat), bound, job, settings, &timed.1);
-    Ok((timed, counted))
+    check_again(watched.0, bound, job, &mut timed.1)?;
+    Ok(counted(watched, bound, job, settings, timed))
+}
+
+/// Measures what was asked for beside the times.
+fn counted(
+    watched: Watched<'_>,
+    bound: &BoundKernel,
+    job: &Job,
+    settings: &Settings,
+    timed: Timed,
+) -> (Timed, CountersAndEnergy) {
+    beat(watched.1);
+    let counted = CountersAndEnergy::measure(watched, bound, job, settings, &timed.1);
+    (timed, counted)
 }
 
 /// Compares the outputs of one more call, on the initial data: a kernel that was right before it was timed may have been wrong ever
@@ -311,7 +355,7 @@ fn check_again(
 }
 
 /// An evaluation of a loaded kernel, which compares its outputs if it is told what to expect.
-fn evaluation<'b>(
+pub(crate) fn evaluation<'b>(
     bound: &'b BoundKernel,
     job: &'b Job,
     expected: Option<&Outputs>,
@@ -343,20 +387,29 @@ pub(crate) fn load(
     job: &Job,
     enter: &mut dyn FnMut(Phase, &str),
 ) -> Result<BoundKernel> {
+    load_with(device, job, enter, BoundKernel::new)
+}
+
+fn load_with(
+    device: &DeviceUnderTest,
+    job: &Job,
+    enter: &mut dyn FnMut(Phase, &str),
+    load: impl FnOnce(&dyn CommonRuntime, &Job) -> Result<BoundKernel>,
+) -> Result<BoundKernel> {
     let opened = device.opened.as_ref().map_err(Clone::clone)?;
     let operation = format!("while \"{}\" was loaded on {}", job.spec.name, device.name);
     enter(Phase::Compile, &operation);
     let _context = CrashContext::enter(operation);
-    BoundKernel::new(&**opened, job)
+    load(&**opened, job)
 }
 
 /// Checks and times a loaded kernel; in turns with others if there is a `turn`.
 pub(crate) async fn time(
-    (device, heartbeat): (&dyn CommonRuntime, Option<&Heartbeat>),
+    (device, heartbeat): Watched<'_>,
     bound: &BoundKernel,
     job: &Job,
     settings: &Settings,
-    turn: Option<Turn>,
+    (turn, watch): (Option<Turn>, Option<&mut Watch<'_>>),
 ) -> Result<Timed> {
     let spec = &job.spec;
     let mut recorder = Recorder::new(device, turn.is_some());
@@ -366,6 +419,11 @@ pub(crate) async fn time(
     evaluation.timing.max_window = max_window(heartbeat);
     evaluation.cost = spec.cost;
     evaluation.turn = turn;
+    if let Some(watch) = watch {
+        let (other_args, window_data) = watch.parts();
+        evaluation.other_args = other_args;
+        evaluation.window_data = Some(window_data);
+    }
     let usage = ResourceUsage::of(&bound.kernel, &bound.config(spec)?, spec.local_bytes());
     evaluation.observer = Some(Box::new(|moment| {
         recorder.observe(moment);

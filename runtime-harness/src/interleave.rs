@@ -69,7 +69,7 @@ fn take_turns(
             let bound = bound.as_ref().map_err(Clone::clone)?;
             let device = devices[contender.device].opened.as_ref().map_err(Clone::clone)?;
             let name = &devices[contender.device].name;
-            let timed = time((&**device, None), bound, contender.job, &contender.settings, Some(turn));
+            let timed = time((&**device, None), bound, contender.job, &contender.settings, (Some(turn), None));
             in_context(contender.job.running_on(name), timed).await
         })
     });

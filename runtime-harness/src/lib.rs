@@ -59,11 +59,13 @@ mod row_fixture;
 pub mod runner;
 pub mod server;
 pub mod settings;
+mod single_calls;
 pub mod spec;
 pub mod text_file;
 mod text_json;
 mod traces;
 pub mod tune;
+mod watch;
 pub mod worker;
 
 pub use candidate::Candidate;

@@ -18,6 +18,8 @@ const READ: &[(&str, &str, &str)] = &[
     ("runtime-vulkan/src/builtin/", ".comp", "whoever compiles the SPIR-V beside them anew"),
     ("rustfmt.toml", "", "rustfmt"),
     ("tests/attacks/", ".c", "a test lists them"),
+    ("tests/attacks/device/", ".cl", "a test lists them"),
+    ("tests/attacks/device/", ".wgsl", "a test lists them"),
     ("tests/fuzz/.gitignore", "", "git"),
     ("tests/fuzz/seeds/", "", "the fuzzer of each target"),
     ("tests/interop/python/", ".py", "a test lists them"),

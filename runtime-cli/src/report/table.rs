@@ -121,7 +121,7 @@ pub(crate) fn status(row: &Row) -> String {
                 error => format!("error {error:.1e}"),
             };
             let trust = match &row.runner {
-                Some(runner) if !runner.sandboxed => ", unsandboxed",
+                Some(runner) if runner.sandboxed == Some(false) => ", unsandboxed",
                 None if row.believed.is_some() => ", believed",
                 _ => "",
             };

@@ -45,18 +45,18 @@ warmup = 3
 
 /// What the first lines of an attack say.
 #[derive(Clone, Debug)]
-struct Attack {
-    name: String,
-    ends: Expectation,
+pub(crate) struct Attack {
+    pub(crate) name: String,
+    pub(crate) ends: Expectation,
     /// Options with which it succeeds, and how; `None` if it cannot.
-    accepted: Option<(Vec<String>, Expectation)>,
+    pub(crate) accepted: Option<(Vec<String>, Expectation)>,
     /// Whether it is for this processor.
     runs_here: bool,
 }
 
 /// A kind of outcome, and what the median, in milliseconds, or the largest error, in ulp, is at least or at most.
 #[derive(Clone, Debug)]
-struct Expectation {
+pub(crate) struct Expectation {
     kind: String,
     bound: Option<Bound>,
 }
@@ -124,7 +124,7 @@ fn repeat_a_rejected_row() -> Result<(), Failed> {
     Ok(())
 }
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/attacks").canonicalize().unwrap()
 }
 
@@ -138,7 +138,7 @@ fn attacks() -> Vec<Attack> {
 }
 
 impl Attack {
-    fn read(path: &Path) -> Self {
+    pub(crate) fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap();
         let line = |begin: &str| {
             let found = text.lines().find_map(|line| line.strip_prefix(begin));
@@ -167,11 +167,16 @@ impl Attack {
     fn check(&self) -> Result<(), Failed> {
         // A busy machine may need long for what ends by itself.
         let run = Run::new(&self.name, if self.ends.kind == "timeout" { "5" } else { "60" })?;
-        self.ends.check(&run.row(&["--sandbox", "required"])?)?;
+        self.check_rows(|options| run.row(options))
+    }
+
+    /// Checks how it ends, and that it is accepted where nothing defends: `row` evaluates it with options.
+    pub(crate) fn check_rows(&self, row: impl Fn(&[&str]) -> Result<Value, Failed>) -> Result<(), Failed> {
+        self.ends.check(&row(&["--sandbox", "required"])?)?;
         match &self.accepted {
             Some((options, expectation)) => {
                 let options: Vec<&str> = options.iter().map(String::as_str).collect();
-                expectation.check(&run.row(&options)?).map_err(|failed| {
+                expectation.check(&row(&options)?).map_err(|failed| {
                     Failed::from(format!("with {options:?}: {}", failed.message().unwrap_or_default()))
                 })
             }
@@ -205,7 +210,7 @@ impl Expectation {
         });
         match row["outcome"]["kind"] == self.kind && holds {
             true => Ok(()),
-            false => Err(format!("{self:?}: {row}").into()),
+            false => Err(format!("{self:?}: {}: {row}", row["outcome"]).into()),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod attacks;
 mod boards;
 mod compilers;
+mod device_attacks;
 mod honest;
 mod jobs;
 mod launchers;
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
         compilers::trials(),
         launchers::trials(),
         attacks::trials(),
+        device_attacks::trials(),
         honest::trials(),
         jobs::trials(),
     ]

@@ -22,6 +22,7 @@ mod timing_options;
 mod timing_target;
 mod turns;
 mod validator;
+mod window_data;
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub use throttling::Throttled;
 pub use timed_work::TimedWork;
 pub use timing_options::{FlushCache, Timing, Warmup};
 pub use turns::{Turn, Turns};
+pub use window_data::WindowData;
 
 use timed_window::{BenchInputs, QueueTarget, Subject};
 pub(crate) use timed_work::time_work;
@@ -111,6 +113,10 @@ pub struct Evaluation<'a> {
     pub config: LaunchConfig,
     /// The arguments in order, each with its location when timing starts.
     pub args: Vec<EvaluationArg<'a>>,
+    /// Further sets of arguments, which differ from `args` in their tensors: windows use all sets in turn. Default: none.
+    pub other_args: Vec<Vec<EvaluationArg<'a>>>,
+    /// Writes the data of windows, and looks at what they have left. Default: nobody does.
+    pub window_data: Option<&'a mut (dyn WindowData + 'a)>,
     /// How the kernel is timed.
     pub timing: Timing,
     /// Runs before every window, including those of warm-up, calibration and validation, outside the timed
@@ -139,6 +145,8 @@ impl<'a> Evaluation<'a> {
             kernel,
             config: config.into(),
             args,
+            other_args: Vec::new(),
+            window_data: None,
             timing: Timing::default(),
             setup: None,
             observer: None,
@@ -156,11 +164,19 @@ impl<'a> Evaluation<'a> {
         self.cost.check()?;
         let transfers = self.args.iter().any(|arg| arg.host_tensor(info).is_some());
         let clock = self.timing.choose_clock(info, transfers)?;
-        for (index, arg) in self.args.iter().enumerate() {
-            arg.check(index, info, clock)?;
+        for set in self.sets() {
+            if set.len() != self.args.len() {
+                return Err(Error::invalid("other_args: each set needs as many arguments as args has"));
+            }
+            set.iter().enumerate().try_for_each(|(index, arg)| arg.check(index, info, clock))?;
         }
         self.check_reference()?;
         Ok(clock)
+    }
+
+    /// All sets of arguments.
+    fn sets(&self) -> impl Iterator<Item = &[EvaluationArg<'a>]> {
+        std::iter::once(&self.args[..]).chain(self.other_args.iter().map(Vec::as_slice))
     }
 
     fn check_reference(&self) -> Result<()> {
@@ -181,6 +197,8 @@ impl fmt::Debug for Evaluation<'_> {
             .field("kernel", &self.kernel)
             .field("geometry", &self.config)
             .field("args", &self.args)
+            .field("other_args", &self.other_args)
+            .field("window_data", &self.window_data.is_some())
             .field("timing", &self.timing)
             .field("setup", &self.setup.is_some())
             .field("observer", &self.observer.is_some())
@@ -226,6 +244,8 @@ async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'
         kernel,
         config,
         args,
+        other_args,
+        window_data,
         timing,
         setup,
         observer,
@@ -236,9 +256,10 @@ async fn evaluate_kernel(device: &Arc<OpenDevice>, evaluation: &mut Evaluation<'
         ..
     } = evaluation;
     let validator = Validator::new(args, reference, tolerance, *validate).with_initial_contents()?;
-    let launch_args = args.iter().map(|arg| arg.arg).collect();
-    let subject = Subject::Launch { kernel, config: *config, args: launch_args };
-    let inputs = BenchInputs { device, queue: &queue, subject, args, setup, observer };
+    let subject = Subject::Launch { kernel, config: *config };
+    let sets = std::iter::once(&args[..]).chain(other_args.iter().map(Vec::as_slice)).collect();
+    let data = window_data.as_deref_mut();
+    let inputs = BenchInputs { device, queue: &queue, subject, sets, data, setup, observer };
     let mut target = QueueTarget::new(inputs, timing, clock)?;
     // Validation runs the kernel, after which nothing is cold.
     let validated = if cold { None } else { Some(validator.run_restored(|| target.call())?) };

@@ -7,11 +7,11 @@ use super::flush::Flusher;
 use super::graph_batches::{Call, GraphCache};
 use super::measurement::Made;
 use super::timing_target::{TimingTarget, Window};
-use super::{Clock, EachCall, EvaluationArg, Moment, Observer, Timing};
+use super::{Clock, EachCall, EvaluationArg, Moment, Observer, Timing, WindowData};
 use crate::model::throttle_reasons::ThrottleReasons;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
-    Access, Arg, DeviceKind, Error, ErrorKind, Event, HostArray, Kernel, LaunchConfig, Queue, Result, Tensor,
+    Access, Arg, DeviceInfo, DeviceKind, Error, ErrorKind, Event, HostArray, Kernel, LaunchConfig, Queue, Result, Tensor,
     abi,
 };
 
@@ -26,8 +26,10 @@ pub(crate) struct BenchInputs<'s, 'a> {
     pub(crate) device: &'s Arc<OpenDevice>,
     pub(crate) queue: &'s Queue,
     pub(crate) subject: Subject<'s, 'a>,
-    /// The arguments with their locations, for their transfers.
-    pub(crate) args: &'s [EvaluationArg<'a>],
+    /// The arguments with their locations; sets of them that windows use in turn.
+    pub(crate) sets: Vec<&'s [EvaluationArg<'a>]>,
+    /// Told of windows.
+    pub(crate) data: Option<&'s mut (dyn WindowData + 'a)>,
     pub(crate) setup: &'s mut Option<Box<dyn FnMut() + Send + 'a>>,
     pub(crate) observer: &'s mut Option<Observer<'a>>,
 }
@@ -44,7 +46,7 @@ pub(crate) type Submit<'a> = Box<dyn FnMut(&Queue) -> Result<Event> + Send + 'a>
 /// The work of one timed call.
 pub(crate) enum Subject<'s, 'a> {
     /// A launch of a kernel.
-    Launch { kernel: &'s Kernel, config: LaunchConfig, args: Vec<Arg<'s>> },
+    Launch { kernel: &'s Kernel, config: LaunchConfig },
     /// Work of the caller.
     Work(&'s mut Submit<'a>),
 }
@@ -62,15 +64,57 @@ pub(crate) struct QueueTarget<'s, 'a> {
     /// Calls run inline on this thread.
     inline: bool,
     has_empty: bool,
+    sets: Vec<ArgSet<'s>>,
+    /// The set of the next call.
+    set: usize,
+    data: Option<&'s mut (dyn WindowData + 'a)>,
+    /// Windows with data, so far.
+    windows: usize,
+    flusher: Flusher,
+    /// Whether caches are flushed after the data of the next window is written.
+    is_flush_due: bool,
+    /// Timestamps of individual kernels; a field, so that windows do not allocate.
+    timestamps: Vec<(Event, Event)>,
+    begin: Instant,
+    calls: u64,
+}
+
+/// The arguments of calls.
+struct ArgSet<'s> {
+    args: Vec<Arg<'s>>,
     host_tensors: Vec<HostTensor<'s>>,
     /// The initial contents of the tensors that hold them before each call.
     restored: Vec<(&'s Tensor, HostArray)>,
-    flusher: Flusher,
-    /// Timestamps of individual kernels; a field, so that windows do not allocate.
-    timestamps: Vec<(Event, Event)>,
     graphs: GraphCache,
-    begin: Instant,
-    calls: u64,
+}
+
+impl<'s> ArgSet<'s> {
+    fn new(args: &'s [EvaluationArg<'_>], info: &DeviceInfo) -> Result<Self> {
+        let mut host_tensors = Vec::new();
+        for (tensor, access) in args.iter().filter_map(|arg| arg.host_tensor(info)) {
+            host_tensors.push(HostTensor { tensor, access, host: tensor.to_array()? });
+        }
+        let mut restored = Vec::new();
+        for arg in args.iter().filter(|arg| arg.each_call == EachCall::Initial) {
+            if let Some((tensor, _)) = arg.as_tensor() {
+                restored.push((tensor, tensor.to_array()?));
+            }
+        }
+        let args = args.iter().map(|arg| arg.arg).collect();
+        Ok(Self { args, host_tensors, restored, graphs: GraphCache::default() })
+    }
+
+    /// Writes the initial contents that each call needs.
+    fn restore(&mut self) -> Result<()> {
+        for (tensor, contents) in &self.restored {
+            match self.host_tensors.iter_mut().find(|arg| std::ptr::eq(arg.tensor, *tensor)) {
+                // The call uploads it.
+                Some(arg) => arg.host.bytes_mut().copy_from_slice(contents.bytes()),
+                None => tensor.write_array(contents)?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A tensor that each call transfers from or to host memory.
@@ -90,21 +134,12 @@ enum Workload {
 
 impl<'s, 'a> QueueTarget<'s, 'a> {
     pub(crate) fn new(inputs: BenchInputs<'s, 'a>, timing: &Timing, clock: Clock) -> Result<Self> {
-        let BenchInputs { device, queue, subject, args, setup, observer } = inputs;
+        let BenchInputs { device, queue, subject, sets, data, setup, observer } = inputs;
         let info = &device.info;
         let inline = info.kind == DeviceKind::Host
             && clock == Clock::HostWall
             && matches!(subject, Subject::Launch { .. });
-        let mut host_tensors = Vec::new();
-        for (tensor, access) in args.iter().filter_map(|arg| arg.host_tensor(info)) {
-            host_tensors.push(HostTensor { tensor, access, host: tensor.to_array()? });
-        }
-        let mut restored = Vec::new();
-        for arg in args.iter().filter(|arg| arg.each_call == EachCall::Initial) {
-            if let Some((tensor, _)) = arg.as_tensor() {
-                restored.push((tensor, tensor.to_array()?));
-            }
-        }
+        let sets = sets.into_iter().map(|args| ArgSet::new(args, info)).collect::<Result<_>>()?;
         Ok(Self {
             device,
             queue,
@@ -116,11 +151,13 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
             inline,
             // A graph cannot contain no-op kernels.
             has_empty: info.capabilities.has(abi::CAP_NOOP_KERNEL) && clock != Clock::DeviceGraph,
-            host_tensors,
-            restored,
+            sets,
+            set: 0,
+            data,
+            windows: 0,
             flusher: Flusher::new(device, timing.flush_cache)?,
+            is_flush_due: false,
             timestamps: Vec::with_capacity(if clock == Clock::DeviceKernel { MAX_PAIRS } else { 0 }),
-            graphs: GraphCache::default(),
             begin: Instant::now(),
             calls: 0,
         })
@@ -133,14 +170,12 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
 
     /// Bytes uploaded and downloaded per call; `None` if there are no transfers.
     fn transfer_bytes(&self) -> Option<(u64, u64)> {
+        let host_tensors = &self.sets[self.set].host_tensors;
         let bytes = |moves: fn(Access) -> bool| {
-            self.host_tensors
-                .iter()
-                .filter(|arg| moves(arg.access))
-                .map(|arg| arg.host.bytes().len() as u64)
-                .sum()
+            let moved = host_tensors.iter().filter(|arg| moves(arg.access));
+            moved.map(|arg| arg.host.bytes().len() as u64).sum()
         };
-        (!self.host_tensors.is_empty()).then(|| (bytes(Access::reads), bytes(Access::writes)))
+        (!host_tensors.is_empty()).then(|| (bytes(Access::reads), bytes(Access::writes)))
     }
 
     /// Runs the kernel once on the data that are on the device.
@@ -152,15 +187,17 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
 
     fn call_inline(&mut self) -> Result<()> {
         match &mut self.subject {
-            Subject::Launch { kernel, config, args } => self.queue.call(kernel, *config, &args[..]),
+            Subject::Launch { kernel, config } => {
+                self.queue.call(kernel, *config, &self.sets[self.set].args[..])
+            }
             Subject::Work(submit) => submit(self.queue)?.wait(),
         }
     }
 
     fn submit(&mut self, workload: Workload) -> Result<Event> {
         match (workload, &mut self.subject) {
-            (Workload::Kernel, Subject::Launch { kernel, config, args }) => {
-                self.queue.launch(kernel, *config, &args[..])
+            (Workload::Kernel, Subject::Launch { kernel, config }) => {
+                self.queue.launch(kernel, *config, &self.sets[self.set].args[..])
             }
             (Workload::Kernel, Subject::Work(submit)) => submit(self.queue),
             (Workload::Empty, _) => self.queue.launch_noop(),
@@ -192,13 +229,13 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         let mut transfer_ns = 0;
         for _ in 0..number {
             let begin = Instant::now();
-            for arg in self.host_tensors.iter().filter(|arg| arg.access.reads()) {
+            for arg in self.sets[self.set].host_tensors.iter().filter(|arg| arg.access.reads()) {
                 self.queue.write(arg.tensor, arg.host.bytes())?;
             }
             transfer_ns += nanoseconds(begin.elapsed());
             self.submit(Workload::Kernel)?.wait()?;
             let begin = Instant::now();
-            for arg in self.host_tensors.iter_mut().filter(|arg| arg.access.writes()) {
+            for arg in self.sets[self.set].host_tensors.iter_mut().filter(|arg| arg.access.writes()) {
                 self.queue.read(arg.tensor, arg.host.bytes_mut())?;
             }
             transfer_ns += nanoseconds(begin.elapsed());
@@ -209,7 +246,7 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
     /// Makes the calls of a window; returns the last event, and the time of the transfers.
     fn submit_workload(&mut self, workload: Workload, number: u64) -> Result<(Option<Event>, f64)> {
         match workload {
-            Workload::Kernel if !self.host_tensors.is_empty() => {
+            Workload::Kernel if !self.sets[self.set].host_tensors.is_empty() => {
                 Ok((None, self.calls_with_transfers(number)? as f64))
             }
             _ => Ok((self.submit_calls(workload, number)?, 0.0)),
@@ -255,14 +292,38 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
         Ok(Window { elapsed_ns: self.elapsed_between(&begin, &end)?, transfer_ns })
     }
 
-    async fn device_graph(&mut self, number: u64) -> Result<Window> {
-        let Subject::Launch { kernel, config, args } = &self.subject else {
+    /// Makes the graphs of a window, which are replayed once.
+    fn prepare_graphs(&mut self, number: u64) -> Result<()> {
+        let Subject::Launch { kernel, config } = &self.subject else {
             return Err(Error::new(ErrorKind::Internal, "a graph is of launches of one kernel"));
         };
+        let ArgSet { args, graphs, .. } = &mut self.sets[self.set];
         let call = Call { queue: self.queue, kernel, config, args };
-        self.calls += self.graphs.prepare(call, number)?;
+        self.calls += graphs.prepare(call, number)?;
+        Ok(())
+    }
+
+    /// Writes the data of a window, and makes the calls that come before its time.
+    fn prepare_data(&mut self, number: u64) -> Result<()> {
+        let Some(data) = &mut self.data else { return Ok(()) };
+        self.windows += 1;
+        let before = data.prepare(self.set, number)?;
+        for arg in &mut self.sets[self.set].host_tensors {
+            arg.host = arg.tensor.to_array()?;
+        }
+        if std::mem::take(&mut self.is_flush_due) {
+            self.flusher.flush(self.queue, self.clock)?;
+        }
+        for _ in 0..before {
+            self.calls += 1;
+            self.call_inline()?;
+        }
+        Ok(())
+    }
+
+    async fn device_graph(&mut self, number: u64) -> Result<Window> {
         let begin = self.queue.timestamp()?;
-        self.graphs.submit(self.queue, number)?;
+        self.sets[self.set].graphs.submit(self.queue, number)?;
         let mut end = self.queue.timestamp()?;
         (&mut end).await?;
         Ok(Window { elapsed_ns: self.elapsed_between(&begin, &end)?, transfer_ns: 0.0 })
@@ -350,18 +411,12 @@ impl TimingTarget for QueueTarget<'_, '_> {
     }
 
     fn restores_each_call(&self) -> bool {
-        !self.restored.is_empty()
+        self.sets.iter().any(|set| !set.restored.is_empty())
     }
 
     fn restore(&mut self) -> Result<()> {
-        for (tensor, contents) in &self.restored {
-            match self.host_tensors.iter_mut().find(|arg| std::ptr::eq(arg.tensor, *tensor)) {
-                // The call uploads it.
-                Some(arg) => arg.host.bytes_mut().copy_from_slice(contents.bytes()),
-                None => tensor.write_array(contents)?,
-            }
-        }
-        Ok(())
+        // Whoever writes the data of windows restores them.
+        if self.data.is_some() { Ok(()) } else { self.sets[self.set].restore() }
     }
 
     fn observe(&mut self, moment: Moment) {
@@ -375,6 +430,10 @@ impl TimingTarget for QueueTarget<'_, '_> {
     }
 
     fn flush_cache(&mut self) -> Result<()> {
+        if self.data.is_some() {
+            self.is_flush_due = true;
+            return Ok(());
+        }
         self.flusher.flush(self.queue, self.clock)
     }
 
@@ -385,8 +444,17 @@ impl TimingTarget for QueueTarget<'_, '_> {
     }
 
     async fn window(&mut self, number: u64) -> Result<Window> {
+        self.set = self.windows % self.sets.len();
+        if self.clock == Clock::DeviceGraph {
+            self.prepare_graphs(number)?;
+        }
+        self.prepare_data(number)?;
         self.calls += number;
-        self.time_calls(Workload::Kernel, number).await
+        let window = self.time_calls(Workload::Kernel, number).await?;
+        if let Some(data) = &mut self.data {
+            data.check(self.set, number)?;
+        }
+        Ok(window)
     }
 
     async fn empty_window(&mut self, number: u64) -> Result<Option<f64>> {

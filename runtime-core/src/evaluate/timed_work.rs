@@ -104,7 +104,8 @@ async fn time(device: &Arc<OpenDevice>, work: &mut TimedWork<'_>) -> Result<Meas
         device,
         queue: &queue,
         subject: Subject::Work(submit),
-        args: &[],
+        sets: vec![&[]],
+        data: None,
         setup: &mut None,
         observer,
     };

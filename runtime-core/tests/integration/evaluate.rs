@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use runtime_core::evaluate::{
     Clock, DataLocation, EachCall, Evaluation, EvaluationArg, FlushCache, Measurement, Validation, Warmup,
+    WindowData,
 };
 use runtime_core::{
     Access, Arg, CommonRuntime, ErrorKind, Geometry, HostArray, Kernel, ModuleSource, Options, Placement,
@@ -78,6 +79,69 @@ fn tensors_are_restored_before_each_call_that_asks_for_it() {
         assert!(measurement.validation.is_passed(), "{:?}", measurement.validation);
         assert_eq!((y.to_vec::<f32>().unwrap(), measurement.calls), (vec![3.0; 4], 8), "{on:?}");
     }
+}
+
+/// Sets `y` to 1 before each window, and adds what it finds behind it.
+struct Windows<'t> {
+    sets: [&'t Tensor; 2],
+    /// The set, the calls, those before them, and the first element behind them.
+    seen: Vec<(usize, u64, u64, f32)>,
+}
+
+impl WindowData for Windows<'_> {
+    fn prepare(&mut self, set: usize, number: u64) -> Result<u64> {
+        self.sets[set].write(&[1f32; 4])?;
+        let before = number - 1;
+        self.seen.push((set, number, before, f32::NAN));
+        Ok(before)
+    }
+
+    fn check(&mut self, set: usize, number: u64) -> Result<()> {
+        let last = self.seen.last_mut().unwrap();
+        assert_eq!((last.0, last.1), (set, number));
+        last.3 = self.sets[set].to_vec::<f32>()?[0];
+        Ok(())
+    }
+}
+
+#[test]
+fn windows_use_sets_of_arguments_in_turn_on_data_that_is_written_before_them() {
+    for (device, clock, on) in [
+        ("null:0", Clock::HostWall, DataLocation::Device),
+        ("null:0", Clock::HostWall, DataLocation::Host),
+        ("null:0", Clock::DeviceBatch, DataLocation::Host),
+        ("null:1", Clock::DeviceGraph, DataLocation::Device),
+    ] {
+        let device = runtime().open(device).unwrap();
+        let kernel = kernel(&*device, "saxpy_f32");
+        let (x, y, other) = (ones(&*device), ones(&*device), ones(&*device));
+        let [args, other_args] = [&y, &other].map(|y| {
+            let updated = EvaluationArg::tensor(y, Access::ReadWrite, on);
+            vec![Arg::read(&x).into(), updated, Arg::scalar(2f32).into()]
+        });
+        let mut windows = Windows { sets: [&y, &other], seen: Vec::new() };
+        let mut evaluation = short(&kernel, args);
+        evaluation.validate = false;
+        evaluation.timing.clock = clock.into();
+        evaluation.other_args = vec![other_args];
+        evaluation.window_data = Some(&mut windows);
+        measure(&*device, evaluation).unwrap();
+        // Each call uploads what the copy in host memory holds, so a window of two calls leaves what the last one made of 1, or of
+        // what the call before has left.
+        let [one, three] = if on == DataLocation::Host { [3.0, 5.0] } else { [3.0, 7.0] };
+        let samples = [(1, 2, 1, three), (0, 2, 1, three), (1, 2, 1, three)];
+        assert_eq!(windows.seen, [&[(0, 1, 0, one)], &samples[..]].concat(), "{clock} {on:?}");
+    }
+}
+
+#[test]
+fn each_set_has_all_arguments() {
+    let device = device();
+    let (kernel, x) = (kernel(&*device, "scale_f32"), ones(&*device));
+    let mut evaluation = short(&kernel, vec![Arg::read_write(&x).into(), Arg::scalar(2f32).into()]);
+    evaluation.other_args = vec![vec![Arg::read_write(&x).into()]];
+    let error = measure(&*device, evaluation).unwrap_err();
+    assert!(error.message().contains("other_args"), "{error}");
 }
 
 #[test]

@@ -15,6 +15,9 @@ use crate::spec::{ArgumentKind, KernelSource, Spec, TensorSpec};
 /// Initial content of write-only tensors: NaN in every floating-point type.
 const POISON: [u8; 16] = [0xff; 16];
 
+/// The bytes of canaries.
+const PAGE: usize = 4096;
+
 /// A loaded kernel with its tensors on a device.
 #[derive(Debug)]
 pub struct BoundKernel {
@@ -35,26 +38,28 @@ impl BoundKernel {
         Self::of_code(device, job, &job.spec.kernel)
     }
 
+    /// Loads the kernel of a job, without tensors.
+    ///
+    /// # Errors
+    /// Those of loading.
+    pub(crate) fn without_tensors(device: &dyn CommonRuntime, job: &Job) -> Result<Self> {
+        let (kernel, package) = load(device, job, &job.spec.kernel)?;
+        Ok(Self { kernel, package, tensors: Vec::new() })
+    }
+
     /// The same with the code of the kernel or of its reference.
     pub(super) fn of_code(device: &dyn CommonRuntime, job: &Job, code: &KernelSource) -> Result<Self> {
-        let inputs = job.inputs.as_ref().map_err(Clone::clone)?;
-        let specialise = &job.spec.specialise;
-        let (kernel, package) = match code.is_package() {
-            true => {
-                packaged::load(device, code, specialise).map(|(kernel, choice)| (kernel, Some(choice)))?
-            }
-            false => {
-                let source = kernel_source(job, code, device.info().kind)?;
-                (device.kernel(&source, &code.entry)?, None)
-            }
-        };
-        let tensors = job.spec.args.iter().zip(inputs).map(|(arg, input)| match &arg.kind {
-            ArgumentKind::Tensor(tensor) => allocate(device, tensor, input.as_ref())
-                .map(Some)
-                .map_err(|error| error.in_operation(&arg.name)),
-            _ => Ok(None),
-        });
-        Ok(Self { kernel, package, tensors: tensors.collect::<Result<_>>()? })
+        let (kernel, package) = load(device, job, code)?;
+        Ok(Self { kernel, package, tensors: allocate_tensors(job, |tensor, input| allocate(device, tensor, input))? })
+    }
+
+    /// Loads the kernel of the job once more, with whatever it keeps on the device as it was at first.
+    ///
+    /// # Errors
+    /// Those of loading.
+    pub(crate) fn load_anew(&mut self, device: &dyn CommonRuntime, job: &Job) -> Result<()> {
+        self.kernel = load(device, job, &job.spec.kernel)?.0;
+        Ok(())
     }
 
     /// What a launch runs. If the spec gives no group size, the code's own is used.
@@ -82,15 +87,7 @@ impl BoundKernel {
     /// The arguments of an evaluation.
     #[must_use]
     pub fn evaluation_args<'a>(&'a self, spec: &'a Spec) -> Vec<EvaluationArg<'a>> {
-        let args = spec.args.iter().zip(&self.tensors);
-        args.filter_map(|(arg, tensor)| match (&arg.kind, tensor) {
-            (ArgumentKind::Tensor(spec), Some(tensor)) => {
-                let arg = EvaluationArg::tensor(tensor, spec.access, spec.on);
-                Some(arg.each_call(spec.each_call).strided())
-            }
-            (kind, _) => value(kind).map(EvaluationArg::from),
-        })
-        .collect()
+        evaluation_args(spec, &self.tensors)
     }
 
     /// Writes the initial data of tensors that the kernel both reads and writes: those whose turn it is.
@@ -117,6 +114,51 @@ impl BoundKernel {
         let outputs = spec.outputs().filter_map(|(index, _)| Some((index, self.tensors[index].as_ref()?)));
         outputs.map(|(index, tensor)| Ok((index, tensor.to_array()?))).collect()
     }
+}
+
+/// Loads code of a job: the kernel, and what was taken from the package if it is one.
+fn load(
+    device: &dyn CommonRuntime,
+    job: &Job,
+    code: &KernelSource,
+) -> Result<(Kernel, Option<PackageChoice>)> {
+    if code.is_package() {
+        let (kernel, choice) = packaged::load(device, code, &job.spec.specialise)?;
+        return Ok((kernel, Some(choice)));
+    }
+    let source = kernel_source(job, code, device.info().kind)?;
+    Ok((device.kernel(&source, &code.entry)?, None))
+}
+
+/// The tensors of a job, by argument: `allocate` makes each of them, from what it begins with.
+///
+/// # Errors
+/// The error in the initial data; those of allocating and writing.
+pub(crate) fn allocate_tensors(
+    job: &Job,
+    mut allocate: impl FnMut(&TensorSpec, Option<&HostArray>) -> Result<Tensor>,
+) -> Result<Vec<Option<Tensor>>> {
+    let inputs = job.inputs.as_ref().map_err(Clone::clone)?;
+    let tensors = job.spec.args.iter().zip(inputs).map(|(arg, input)| match &arg.kind {
+        ArgumentKind::Tensor(tensor) => {
+            allocate(tensor, input.as_ref()).map(Some).map_err(|error| error.in_operation(&arg.name))
+        }
+        _ => Ok(None),
+    });
+    tensors.collect()
+}
+
+/// The arguments of an evaluation with these tensors.
+pub(crate) fn evaluation_args<'a>(spec: &'a Spec, tensors: &'a [Option<Tensor>]) -> Vec<EvaluationArg<'a>> {
+    let args = spec.args.iter().zip(tensors);
+    args.filter_map(|(arg, tensor)| match (&arg.kind, tensor) {
+        (ArgumentKind::Tensor(spec), Some(tensor)) => {
+            let arg = EvaluationArg::tensor(tensor, spec.access, spec.on);
+            Some(arg.each_call(spec.each_call).strided())
+        }
+        (kind, _) => value(kind).map(EvaluationArg::from),
+    })
+    .collect()
 }
 
 /// What a launch of `spec` runs, if the code fixes this group size.
@@ -171,23 +213,86 @@ pub(crate) fn kernel_source(job: &Job, code: &KernelSource, kind: DeviceKind) ->
 }
 
 fn allocate(device: &dyn CommonRuntime, spec: &TensorSpec, input: Option<&HostArray>) -> Result<Tensor> {
-    let placement = match spec.on {
+    let placement = placement(device, spec);
+    let tensor = match (&spec.strides, spec.offset) {
+        (None, 0) => device.allocate(spec.dtype, &spec.shape, &placement)?,
+        _ => view(device, spec, &placement)?,
+    };
+    begin(&tensor, spec, input)?;
+    Ok(tensor)
+}
+
+/// Where a tensor is placed.
+fn placement(device: &dyn CommonRuntime, spec: &TensorSpec) -> Placement {
+    match spec.on {
         // A host has a single memory, so `on` has no meaning there.
         _ if device.as_host().is_some() => Placement::default(),
         DataLocation::Device | DataLocation::Host => Placement::default(),
         DataLocation::Pinned => Placement::space("pinned"),
         DataLocation::Shared => Placement::space("shared"),
-    };
-    let tensor = match (&spec.strides, spec.offset) {
-        (None, 0) => device.allocate(spec.dtype, &spec.shape, &placement)?,
-        _ => view(device, spec, &placement)?,
-    };
-    match input {
-        Some(array) => tensor.write_array(array)?,
-        None if spec.access == Access::Write => tensor.fill(&POISON[..spec.dtype.bytes()])?,
-        None => {}
     }
-    Ok(tensor)
+}
+
+/// Writes what a tensor begins with.
+fn begin(tensor: &Tensor, spec: &TensorSpec, input: Option<&HostArray>) -> Result<()> {
+    match input {
+        Some(array) => tensor.write_array(array),
+        None if spec.access == Access::Write => tensor.fill(&POISON[..spec.dtype.bytes()]),
+        None => Ok(()),
+    }
+}
+
+/// Bytes before and behind a tensor that no kernel may write. Kernels find the tensor as aligned as one that begins its memory.
+#[derive(Debug)]
+pub(crate) struct Canaries {
+    /// The elements before, those of the tensor, and those behind.
+    memory: Tensor,
+    /// What they hold, again and again.
+    pattern: [u8; 16],
+    /// The elements before, and those behind.
+    count: usize,
+}
+
+impl Canaries {
+    /// A tensor between canaries; one without any if its elements do not lie one behind the other, or the device has no room for them.
+    ///
+    /// # Errors
+    /// Those of allocating and writing.
+    pub(crate) fn around(
+        device: &dyn CommonRuntime,
+        (spec, input): (&TensorSpec, Option<&HostArray>),
+        pattern: [u8; 16],
+    ) -> Result<(Tensor, Option<Self>)> {
+        let count = PAGE / spec.dtype.bytes();
+        let elements: usize = spec.shape.iter().product();
+        let total = elements.checked_add(2 * count).filter(|_| spec.strides.is_none() && spec.offset == 0);
+        let memory =
+            total.map(|total| device.allocate(spec.dtype, &[total], &placement(device, spec)));
+        let Some(Ok(memory)) = memory else { return Ok((allocate(device, spec, input)?, None)) };
+        let tensor = memory.slice(0, count..count + elements)?.reshape(&spec.shape)?;
+        let canaries = Self { memory, pattern, count };
+        canaries.places()?.iter().try_for_each(|place| place.fill(&pattern))?;
+        begin(&tensor, spec, input)?;
+        Ok((tensor, Some(canaries)))
+    }
+
+    fn places(&self) -> Result<[Tensor; 2]> {
+        let end = self.memory.len();
+        Ok([self.memory.slice(0, 0..self.count)?, self.memory.slice(0, end - self.count..end)?])
+    }
+
+    /// Whether they are as they were.
+    ///
+    /// # Errors
+    /// Those of reading them.
+    pub(crate) fn are_unchanged(&self) -> Result<bool> {
+        for place in self.places()? {
+            if !place.to_array()?.bytes().chunks_exact(16).all(|bytes| bytes == self.pattern) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// A view into a larger buffer of zeros.

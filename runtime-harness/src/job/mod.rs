@@ -16,7 +16,9 @@ use runtime_core::{
 use crate::crash_context::CrashContext;
 use crate::spec::{Argument, ArgumentKind, Expected, Init, KernelSource, Spec, TensorSpec};
 pub use bound_kernel::BoundKernel;
-pub(crate) use bound_kernel::{config, kernel_source, signed, value};
+pub(crate) use bound_kernel::{
+    Canaries, allocate_tensors, config, evaluation_args, kernel_source, signed, value,
+};
 pub(crate) use fresh_inputs::{FreshInputs, has_fresh_inputs};
 use module_source::module_source;
 pub use packaged::{PackageChoice, PassedOver, fits};

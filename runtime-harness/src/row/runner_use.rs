@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 /// How a candidate was judged whose code ran in a runner, a process of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunnerUse {
-    /// Whether the sandbox of the process was whole.
-    pub sandboxed: bool,
+    /// Whether the sandbox of its process was whole; `None` if it ran in the worker, on a device or as portable code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandboxed: Option<bool>,
     /// The inputs that it was called with.
     pub inputs: Inputs,
     /// Of a row that is rejected: the seed of the fresh inputs, for `--input-seed`. Others stay secret.

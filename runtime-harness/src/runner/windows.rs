@@ -13,6 +13,7 @@ use super::process::WindowTime;
 use crate::heartbeat::{self, Heartbeat};
 use crate::job::{Due, Job, JobData, LATER_CALLS};
 use crate::row::{Check, Finding};
+use crate::single_calls::{SingleCall, SingleCalls};
 use crate::{platform, random};
 
 /// One of so many windows is checked in full, at random.
@@ -50,6 +51,8 @@ pub(super) struct Windows {
     is_flush_due: bool,
     /// Those of the last-level cache.
     cache_bytes: usize,
+    /// The set of the last single call.
+    single: usize,
     pub(super) history: History,
 }
 
@@ -65,15 +68,6 @@ pub(super) struct History {
     pub(super) wrong: Option<Mismatch>,
     /// Where the first wrong output was found.
     pub(super) found: Option<Finding>,
-}
-
-/// A call on inputs that were never seen.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SingleCall {
-    pub(super) time: WindowTime,
-    /// How much longer copying all its tensors takes if they are not in the caches.
-    pub(super) copy: Duration,
-    set: usize,
 }
 
 impl Windows {
@@ -97,6 +91,7 @@ impl Windows {
             caches: None,
             is_flush_due: false,
             cache_bytes: last_level.and_then(|bytes| bytes.try_into().ok()).unwrap_or(usize::MAX),
+            single: 0,
             history: History::default(),
         };
         for canary in &windows.loaded.canaries {
@@ -260,32 +255,6 @@ impl Windows {
         Ok(())
     }
 
-    /// A single call on inputs that the candidate has seen.
-    ///
-    /// # Errors
-    /// As for [`first_calls`](Self::first_calls).
-    pub(super) fn repeated_call(&mut self) -> Result<WindowTime> {
-        let index = self.next_set();
-        // Written again, as other inputs are: both calls find their data where the judge has left it.
-        let data = Arc::clone(&self.loaded.sets[index].data);
-        self.cold_call(index, data)
-    }
-
-    /// A single call on other inputs.
-    ///
-    /// # Errors
-    /// As for [`first_calls`](Self::first_calls).
-    pub(super) fn single_call(&mut self, data: Arc<JobData>) -> Result<SingleCall> {
-        let index = self.next_set();
-        let time = self.cold_call(index, data)?;
-        // Before they are compared, which would bring them into the caches.
-        let tensors = self.loaded.sets[index].tensors.iter();
-        let mut memory = vec![1; tensors.map(|tensor| tensor.span.min(COPIED)).max().unwrap_or(0)];
-        let [cold, warm] = [(); 2].map(|()| self.copy(index, &mut memory));
-        let copy = cold.saturating_sub(warm);
-        Ok(SingleCall { time, copy, set: index })
-    }
-
     /// How long it takes to copy all tensors of a set.
     fn copy(&self, index: usize, memory: &mut [u8]) -> Duration {
         let own = std::process::id().cast_signed();
@@ -297,17 +266,6 @@ impl Windows {
             }
         }
         platform::processor_time(own).saturating_sub(begin)
-    }
-
-    /// Compares what the last single call has left; with other data, if that tells what is expected of its inputs.
-    ///
-    /// # Errors
-    /// As for [`first_calls`](Self::first_calls).
-    pub(super) fn check_single_call(&mut self, call: &SingleCall, data: Option<Arc<JobData>>) -> Result<()> {
-        if let Some(data) = data {
-            self.loaded.sets[call.set].data = data;
-        }
-        self.check_all(call.set, 1, Check::SingleCall)
     }
 
     /// Compares what a window of a set left, and checks that nothing else has changed. Tensors that the kernel reads and writes hold
@@ -416,6 +374,15 @@ impl Windows {
         self.tolerance.compare_outputs(&wanted, |_| Ok(actual.take()))
     }
 
+    /// What a single call takes beyond the handshake. On a busy machine, a process waits for a processor, which is not its time; one that
+    /// has threads uses the time of several processors.
+    fn own_ns(&self, call: &WindowTime) -> f64 {
+        let handshake = self.loaded.runner.handshake();
+        let processor = call.processor.saturating_sub(handshake.processor);
+        let elapsed = call.elapsed.saturating_sub(handshake.elapsed);
+        nanoseconds(if self.is_parallel() { processor.min(elapsed) } else { processor })
+    }
+
     fn check_unchanged(&self, index: usize) -> Result<()> {
         let set = &self.loaded.sets[index];
         for tensor in set.tensors.iter().filter(|tensor| tensor.access == Access::Read) {
@@ -455,6 +422,10 @@ impl Windows {
     }
 }
 
+const fn nanoseconds(duration: Duration) -> f64 {
+    duration.as_nanos() as f64
+}
+
 fn first_difference(now: &[u8], expected: &[u8]) -> Option<usize> {
     if now == expected { None } else { now.iter().zip(expected).position(|(now, expected)| now != expected) }
 }
@@ -486,5 +457,37 @@ impl CallWindows for Windows {
     fn flush_cache(&mut self) -> Result<()> {
         self.is_flush_due = true;
         Ok(())
+    }
+}
+
+impl SingleCalls for Windows {
+    fn repeated_call(&mut self) -> Result<f64> {
+        let index = self.next_set();
+        // Written again, as other inputs are: both calls find their data where the judge has left it.
+        let data = Arc::clone(&self.loaded.sets[index].data);
+        let time = self.cold_call(index, data)?;
+        Ok(self.own_ns(&time))
+    }
+
+    fn single_call(&mut self, data: Arc<JobData>) -> Result<SingleCall> {
+        let index = self.next_set();
+        let time = self.cold_call(index, data)?;
+        self.single = index;
+        // Before they are compared, which would bring them into the caches.
+        let tensors = self.loaded.sets[index].tensors.iter();
+        let mut memory = vec![1; tensors.map(|tensor| tensor.span.min(COPIED)).max().unwrap_or(0)];
+        let [cold, warm] = [(); 2].map(|()| self.copy(index, &mut memory));
+        Ok(SingleCall { ns: self.own_ns(&time), copy_ns: nanoseconds(cold.saturating_sub(warm)) })
+    }
+
+    fn check_single_call(&mut self, data: Option<Arc<JobData>>) -> Result<()> {
+        if let Some(data) = data {
+            self.loaded.sets[self.single].data = data;
+        }
+        self.check_all(self.single, 1, Check::SingleCall)
+    }
+
+    fn is_parallel(&self) -> bool {
+        self.loaded.runner.threads() > 1
     }
 }

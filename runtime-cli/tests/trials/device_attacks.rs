@@ -1,0 +1,89 @@
+//! The same for code that the worker loads (`tests/attacks/device`): on devices, and portable code on the host. Ignored where there is no
+//! such device; `RUNTIME_REQUIRE` makes that a failure.
+
+use libtest_mimic::{Completion, Failed, Trial};
+use test_process::required;
+
+use crate::attacks::{Attack, folder};
+use crate::sandboxed;
+
+const SPEC: &str = r#"version = 1
+[kernel]
+path = "{folder}/{file}"
+entry = "k"
+{options}
+[launch]
+groups = 64
+{group_size}
+[[arg]]
+dtype = "u32"
+shape = [4096]
+init = "random"
+range = [1, 1000000]
+use = "read"
+[[arg]]
+name = "y"
+dtype = "u32"
+shape = [4096]
+{use}
+[reference]
+path = "{folder}/reference.c"
+entry = "k"
+[eval]
+repeat = 3
+number = 50
+warmup = 3
+"#;
+
+/// The backends that take a kind of code.
+const TAKERS: [(&str, &[&str]); 2] = [("wgsl", &["host", "opencl", "vulkan"]), ("cl", &["opencl"])];
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let files = std::fs::read_dir(folder().join("device")).into_iter().flatten().flatten();
+    let mut files: Vec<_> = files.map(|entry| entry.path()).collect();
+    files.sort();
+    let mut trials = Vec::new();
+    for (extension, backends) in TAKERS {
+        for path in files.iter().filter(|path| path.extension().is_some_and(|ending| ending == extension)) {
+            for backend in backends {
+                let attack = Attack::read(path);
+                let name = format!("attacks::{backend}::{}_{extension}", attack.name);
+                trials.push(sandboxed::trial(name, move || check(&attack, extension, backend)));
+            }
+        }
+    }
+    assert!(trials.len() > 15, "{}", trials.len());
+    trials
+}
+
+fn check(attack: &Attack, extension: &str, backend: &str) -> Result<Completion, Failed> {
+    let run = tempfile::tempdir()?;
+    let folder = folder().join("device").display().to_string();
+    let (options, group_size, used) = match extension {
+        "cl" => (
+            format!("options = {{ include = \"{folder}\", build_options = \"-cl-std=CL3.0\" }}"),
+            "group_size = 64",
+            "use = \"write\"",
+        ),
+        // Portable code is known to read its output.
+        _ => (String::new(), "", "use = \"readwrite\"\ninit = \"zeros\""),
+    };
+    let text = SPEC.replace("{folder}", &folder).replace("{file}", &format!("{}.{extension}", attack.name));
+    let text = text.replace("{options}", &options).replace("{group_size}", group_size);
+    std::fs::write(run.path().join("spec.toml"), text.replace("{use}", used))?;
+    let row = |options: &[&str]| {
+        let mut command = sandboxed::command(run.path(), &["host", backend]);
+        command.args(["spec.toml", "--device", backend, "--timeout", "60", "--budget-s", "5"]).args(options);
+        let (rows, said) = sandboxed::rows(&mut command, run.path())?;
+        rows.into_iter().next().ok_or_else(|| Failed::from(said))
+    };
+    let first = row(&["--trust"])?;
+    if first["outcome"]["kind"] == "skipped" && !required(backend) {
+        return Ok(Completion::ignored_with(first["reason"].to_string()));
+    }
+    if first["outcome"]["log"].as_str().is_some_and(|log| log.contains("program scope variable")) {
+        return Ok(Completion::ignored_with("PoCL before 4.0 has no variables of the device"));
+    }
+    attack.check_rows(row)?;
+    Ok(Completion::Completed)
+}

@@ -1,0 +1,295 @@
+//! What windows of calls begin with, and what they leave.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use runtime_core::evaluate::{EachCall, FlushCache, Mismatch, Tolerance, Validation, WindowData};
+use runtime_core::{Access, CommonRuntime, Error, ErrorKind, Queue, Result, Tensor};
+
+use crate::job::{Canaries, Due, Job, JobData, allocate_tensors};
+use crate::row::{Check, Finding};
+use crate::settings::Settings;
+use crate::spec::ArgumentKind;
+
+/// Of the windows, so many are compared in full, one at random,
+const CHECKED: u64 = 8;
+/// as long as comparing takes at most this share of the time.
+const SHARE: u32 = 32;
+/// Fewer calls are not preceded by one that brings their data into the caches: it would cost more than it changes.
+const WARMED: u64 = 32;
+
+/// The data of all sets of tensors.
+#[derive(Debug)]
+pub(crate) struct WatchedData {
+    tolerance: Tolerance,
+    /// For copies on the device.
+    queue: Queue,
+    sets: Vec<TensorSet>,
+    /// Whether calls of a window depend on what earlier ones have left.
+    keeps_state: bool,
+    /// Whether a call before a window would change what is measured.
+    is_cold: bool,
+    /// What windows are chosen by.
+    secret: RandomState,
+    begin: Instant,
+    /// What comparing has taken.
+    compared: Duration,
+    /// Whether windows belong to single calls, behind those that are timed.
+    are_single: bool,
+    /// Inputs that are written before a window, and the windows before that.
+    new: Option<(usize, Arc<JobData>)>,
+    /// The set of the last window, and its calls, if it was not compared in full.
+    unchecked: Option<(usize, u64)>,
+    windows: u64,
+    calls: u64,
+    wrong: Option<Mismatch>,
+    found: Option<Finding>,
+}
+
+/// The tensors of all arguments.
+#[derive(Debug)]
+struct TensorSet {
+    tensors: Vec<SetTensor>,
+    canaries: Vec<Canaries>,
+    data: Arc<JobData>,
+}
+
+/// A tensor of a set.
+#[derive(Debug)]
+struct SetTensor {
+    /// The index of its argument.
+    arg: usize,
+    tensor: Tensor,
+    access: Access,
+    each_call: EachCall,
+    /// What a tensor that is read and written begins with, on the device; `None` if the host writes it.
+    initial: Option<Tensor>,
+}
+
+impl WatchedData {
+    /// Data without tensors.
+    pub(super) fn new(device: &dyn CommonRuntime, job: &Job, settings: &Settings) -> Result<Self> {
+        let timing = settings.timing();
+        Ok(Self {
+            tolerance: job.tolerance(),
+            queue: device.queue()?,
+            sets: Vec::new(),
+            keeps_state: job.spec.kept().next().is_some() && !job.spec.restores_each_call(),
+            is_cold: timing.warmup.is_none() || timing.flush_cache != FlushCache::Never,
+            secret: RandomState::new(),
+            begin: Instant::now(),
+            compared: Duration::ZERO,
+            are_single: false,
+            new: None,
+            unchecked: None,
+            windows: 0,
+            calls: 0,
+            wrong: None,
+            found: None,
+        })
+    }
+
+    /// Allocates one more set of tensors, which hold the spec's inputs.
+    pub(super) fn add_set(&mut self, device: &dyn CommonRuntime, job: &Job) -> Result<Vec<Option<Tensor>>> {
+        let (secret, number) = (&self.secret, self.sets.len());
+        let mut canaries = Vec::new();
+        let mut arg = 0;
+        let tensors = allocate_tensors(job, |spec, input| {
+            arg += 1;
+            let words = [0, 1].map(|word| secret.hash_one((number, arg, word)).to_le_bytes());
+            let mut pattern = [0; 16];
+            pattern.iter_mut().zip(words.as_flattened()).for_each(|(to, from)| *to = *from);
+            let (tensor, around) = Canaries::around(device, (spec, input), pattern)?;
+            canaries.extend(around);
+            Ok(tensor)
+        })?;
+        let data = job.data()?;
+        self.sets.push(TensorSet { tensors: set_tensors(device, job, &tensors), canaries, data });
+        Ok(tensors)
+    }
+
+    /// The next evaluation is of a single call: its warm-up with the first set, and the call itself with the other one, on this data.
+    pub(super) fn begin_single_call(&mut self, data: Arc<JobData>) {
+        (self.are_single, self.new) = (true, Some((1, data)));
+    }
+
+    /// That of the last single call, or of the spec.
+    pub(super) fn last_data(&self) -> Arc<JobData> {
+        Arc::clone(&self.sets[self.sets.len() - 1].data)
+    }
+
+    pub(super) const fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    pub(super) const fn is_wrong(&self) -> bool {
+        self.wrong.is_some()
+    }
+
+    /// The first wrong output.
+    pub(super) fn wrong(&mut self) -> Option<Mismatch> {
+        self.wrong.take()
+    }
+
+    pub(super) const fn found(&self) -> Option<Finding> {
+        self.found
+    }
+
+    /// Notes the check that rejects the last window, unless an earlier one was rejected.
+    pub(super) fn note_finding(&mut self, check: Check) {
+        self.found.get_or_insert(Finding { check, window: self.windows });
+    }
+
+    /// Compares what the last timed window has left, in full.
+    pub(super) fn check_last(&mut self) -> Result<()> {
+        match self.unchecked.take().filter(|_| self.wrong.is_none()) {
+            Some((set, number)) => self.check_all(set, number, Check::LastWindow),
+            None => Ok(()),
+        }
+    }
+
+    /// Compares what the last single call has left; with other data, if that tells what is expected of its inputs.
+    pub(super) fn check_single_call(&mut self, data: Option<Arc<JobData>>) -> Result<()> {
+        let last = self.sets.len() - 1;
+        if let Some(data) = data {
+            self.sets[last].data = data;
+        }
+        self.check_all(last, 1, Check::SingleCall)
+    }
+
+    /// Compares what a window has left.
+    fn check_all(&mut self, set: usize, number: u64, check: Check) -> Result<()> {
+        self.check_unchanged(set)?;
+        let TensorSet { tensors, data, .. } = &self.sets[set];
+        // What a later call leaves in a tensor that is read and written is not known, and neither is what it makes of it.
+        let is_known = |tensor: &&SetTensor| number == 1 || !self.keeps_state && tensor.access == Access::Write;
+        let compared = self.tolerance.compare_outputs(&data.expected, |arg| {
+            let tensor = tensors.iter().filter(is_known).find(|tensor| tensor.arg == arg);
+            tensor.map(|tensor| Ok((tensor.tensor.to_array()?, tensor.access))).transpose()
+        })?;
+        if let Validation::Failed(mut mismatch) = compared {
+            mismatch.after_calls = (self.calls > 1).then_some(self.calls - 1);
+            self.wrong.get_or_insert(mismatch);
+            self.note_finding(check);
+        }
+        Ok(())
+    }
+
+    /// Checks that a kernel has changed neither what it only reads, nor what lies beside its tensors.
+    fn check_unchanged(&self, set: usize) -> Result<()> {
+        let failed = |message: String| {
+            Err(Error::new(ErrorKind::Failed, format!("{message}, in window {}", self.windows)))
+        };
+        let TensorSet { tensors, canaries, data } = &self.sets[set];
+        for canaries in canaries {
+            if !canaries.are_unchanged()? {
+                return failed("the kernel has written beside its tensors".to_owned());
+            }
+        }
+        for tensor in tensors.iter().filter(|tensor| tensor.access == Access::Read) {
+            let Some(initial) = &data.inputs[tensor.arg] else { continue };
+            let now = tensor.tensor.to_array()?;
+            let size = initial.dtype().bytes();
+            let mut elements = now.bytes().chunks_exact(size).zip(initial.bytes().chunks_exact(size));
+            if let Some(element) = elements.position(|(now, initial)| now != initial) {
+                let arg = tensor.arg;
+                return failed(format!(
+                    "the kernel has changed element {element} of argument {arg}, which it only reads"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes inputs that are new before the window that they are for, and leaves them in the caches, as calls of a batch find them: by a
+    /// copy into the first set.
+    fn write_new(&mut self, set: usize) -> Result<()> {
+        let data = match self.new.take() {
+            Some((0, data)) => data,
+            Some((before, data)) => {
+                self.new = Some((before - 1, data));
+                return Ok(());
+            }
+            None => return Ok(()),
+        };
+        for tensor in &self.sets[set].tensors {
+            if let Some(input) = &data.inputs[tensor.arg] {
+                tensor.tensor.write_array(input)?;
+            }
+        }
+        if let [first, .., last] = &mut self.sets[..=set] {
+            for (to, from) in first.tensors.iter().zip(&last.tensors) {
+                if data.inputs[from.arg].is_some() {
+                    self.queue.copy(&to.tensor, &from.tensor)?;
+                }
+            }
+            first.data = Arc::clone(&data);
+        }
+        self.sets[set].data = data;
+        Ok(())
+    }
+}
+
+/// The tensors of a set.
+fn set_tensors(device: &dyn CommonRuntime, job: &Job, tensors: &[Option<Tensor>]) -> Vec<SetTensor> {
+    let args = job.spec.args.iter().zip(tensors).enumerate();
+    let tensors = args.filter_map(|(arg, (argument, tensor))| match (&argument.kind, tensor) {
+        (ArgumentKind::Tensor(spec), Some(tensor)) => Some(SetTensor {
+            arg,
+            tensor: tensor.clone(),
+            access: spec.access,
+            each_call: spec.each_call,
+            initial: (spec.access == Access::ReadWrite).then(|| copy_of(device, tensor)).flatten(),
+        }),
+        _ => None,
+    });
+    tensors.collect()
+}
+
+/// A copy of a tensor; `None` if there is no room for it.
+fn copy_of(device: &dyn CommonRuntime, tensor: &Tensor) -> Option<Tensor> {
+    let copy = device.allocate(tensor.dtype(), tensor.shape(), &runtime_core::Placement::default()).ok()?;
+    copy.write_array(&tensor.to_array().ok()?).ok()?;
+    Some(copy)
+}
+
+impl WindowData for WatchedData {
+    fn prepare(&mut self, set: usize, number: u64) -> Result<u64> {
+        self.write_new(set)?;
+        let TensorSet { tensors, data, .. } = &self.sets[set];
+        for tensor in tensors {
+            let SetTensor { tensor: target, initial, .. } = tensor;
+            if Due::First.restores(tensor.access, tensor.each_call) {
+                match (initial.as_ref().filter(|_| !self.are_single), &data.inputs[tensor.arg]) {
+                    (Some(initial), _) => drop(self.queue.copy(target, initial)?),
+                    (None, Some(input)) => target.write_array(input)?,
+                    (None, None) => {}
+                }
+            } else if tensor.access == Access::Write {
+                target.fill(&[data.poison(tensor.arg).unwrap_or(u8::MAX)])?;
+            }
+        }
+        self.queue.wait_idle()?;
+        let before = u64::from(number >= WARMED && !(self.keeps_state || self.is_cold));
+        self.calls += before + number;
+        self.windows += 1;
+        Ok(before)
+    }
+
+    fn check(&mut self, set: usize, number: u64) -> Result<()> {
+        if self.are_single {
+            return Ok(());
+        }
+        let chance = self.secret.hash_one(self.windows);
+        let is_due = chance.is_multiple_of(CHECKED) && self.compared * SHARE <= self.begin.elapsed();
+        self.unchecked = Some((set, number));
+        if is_due && self.wrong.is_none() {
+            self.unchecked = None;
+            let begin = Instant::now();
+            self.check_all(set, number, Check::TimedWindow)?;
+            self.compared += begin.elapsed();
+        }
+        Ok(())
+    }
+}
