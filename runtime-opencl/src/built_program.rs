@@ -54,16 +54,18 @@ impl BuiltProgram {
             "spirv-kernel" => program::create_with_il(context, code)?,
             _ => program::create_with_source(context, code)?,
         };
+        let mut include = program::include_folders(source);
+        include.extend(source.options.texts("build_options").flat_map(program::option_folders));
         // With the option, NVIDIA's compiler emits invalid code for kernels without parameters, and the build fails: then build
         // without it. A compiler that does not know the option needs that too, so the second try stays.
         let has_arg_info = source.format == "opencl-c"
             && debug::first_accepted(source, &format!("{KERNEL_ARG_INFO} {options}"), |options| {
-                program::build(context, &program, device, options)
+                program::build(context, &program, device, (options, &include))
             })
             .is_ok();
         if !has_arg_info {
             debug::first_accepted(source, &options, |options| {
-                program::build(context, &program, device, options)
+                program::build(context, &program, device, (options, &include))
             })?;
         }
         let (shared, device) = (Arc::clone(shared), device.expose_provenance());

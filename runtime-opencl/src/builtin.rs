@@ -32,6 +32,6 @@ impl BuiltinKernels {
 
 fn build(context: &SharedContext, device: Raw) -> Result<Owned<Program>> {
     let program = program::create_with_source(context, SOURCE.as_bytes())?;
-    program::build(context, &program, device, "")?;
+    program::build(context, &program, device, ("", &[]))?;
     Ok(program)
 }

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_void};
 use std::path::{Path, PathBuf};
 
 use cl3::ext::{CL_PROGRAM_BUILD_LOG, cl_int};
-use runtime_core::backend::{Source, c_text};
+use runtime_core::backend::{Source, c_text, on_confined_thread};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::SharedContext;
@@ -100,6 +100,41 @@ pub(crate) fn include_folders(source: &Source<'_>) -> Vec<PathBuf> {
     given.map(|path| folder.join(path)).chain(own).collect()
 }
 
+/// The folders that build options name: `-I FOLDER`, `-IFOLDER`.
+pub(crate) fn option_folders(options: &str) -> Vec<PathBuf> {
+    let mut words = options.split_whitespace().map(|word| word.trim_matches('"'));
+    let mut folders = Vec::new();
+    while let Some(word) = words.next() {
+        let folder = match word.strip_prefix("-I") {
+            Some("") => words.next(),
+            folder => folder,
+        };
+        folders.extend(folder.map(PathBuf::from));
+    }
+    folders
+}
+
+/// What drivers read when they compile, outside of the system's folders: their caches, and PoCL's own headers where it is not installed in
+/// the system.
+fn files_of_drivers() -> Vec<PathBuf> {
+    /// In the folder of caches.
+    const CACHES: [&str; 4] = ["pocl", "neo_compiler_cache", "mesa_shader_cache", "nvidia"];
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = variable("HOME");
+    let caches = variable("XDG_CACHE_HOME").or_else(|| Some(home.as_ref()?.join(".cache")));
+    let mut paths: Vec<PathBuf> = ["POCL_CACHE_DIR", "CUDA_CACHE_PATH"].into_iter().filter_map(variable).collect();
+    paths.extend(home.map(|home| home.join(".nv")));
+    paths.extend(CACHES.iter().filter_map(|name| Some(caches.as_ref()?.join(name))));
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let files = maps.lines().filter_map(|line| Some(Path::new(&line[line.find('/')?..])));
+    let is_pocl = |file: &&Path| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libpocl"));
+    for folder in files.filter(is_pocl).filter_map(Path::parent) {
+        paths.extend([folder.to_owned(), folder.join("../share/pocl")]);
+    }
+    paths.dedup();
+    paths
+}
+
 pub(crate) fn include_option(folder: &str) -> String {
     if folder.contains(char::is_whitespace) { format!("-I \"{folder}\"") } else { format!("-I {folder}") }
 }
@@ -116,24 +151,30 @@ pub(crate) fn create_kernel(context: &SharedContext, program: Raw, name: &CStr) 
     unsafe { create!(context.driver.create, clCreateKernel(program, name.as_ptr())) }
 }
 
+/// Builds a program, whose text includes files of these folders.
 pub(crate) fn build(
     context: &SharedContext,
     program: &Owned<Program>,
     device: Raw,
-    options: &str,
+    (options, include): (&str, &[PathBuf]),
 ) -> Result<()> {
     let terminated =
         CString::new(options).map_err(|_| Error::invalid("build_options contains a NUL byte; remove it"))?;
-    let none = std::ptr::null_mut();
+    let readable: Vec<PathBuf> = include.iter().cloned().chain(files_of_drivers()).collect();
     let guard = context.lock_compiler();
-    // SAFETY: program and device are in one context, the options are NUL-terminated, and there is no callback.
-    let code = unsafe {
-        call!(
-            context.driver.call,
-            clBuildProgram(program.raw(), 1, &raw const device, terminated.as_ptr(), None, none)
-        )
-    }?;
+    let address = device.expose_provenance();
+    let built = on_confined_thread(&readable, || {
+        let (device, none) = (std::ptr::with_exposed_provenance_mut(address), std::ptr::null_mut());
+        // SAFETY: program and device are in one context, the options are NUL-terminated, and there is no callback.
+        unsafe {
+            call!(
+                context.driver.call,
+                clBuildProgram(program.raw(), 1, &raw const device, terminated.as_ptr(), None, none)
+            )
+        }
+    });
     drop(guard);
+    let code = built??;
     if code == 0 {
         return Ok(());
     }

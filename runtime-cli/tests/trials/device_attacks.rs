@@ -1,6 +1,8 @@
 //! The same for code that the worker loads (`tests/attacks/device`): on devices, and portable code on the host. Ignored where there is no
 //! such device; `RUNTIME_REQUIRE` makes that a failure.
 
+use std::path::Path;
+
 use libtest_mimic::{Completion, Failed, Trial};
 use test_process::required;
 
@@ -9,7 +11,7 @@ use crate::sandboxed;
 
 const SPEC: &str = r#"version = 1
 [kernel]
-path = "{folder}/{file}"
+path = "{file}"
 entry = "k"
 {options}
 [launch]
@@ -68,7 +70,13 @@ fn check(attack: &Attack, extension: &str, backend: &str) -> Result<Completion, 
         // Portable code is known to read its output.
         _ => (String::new(), "", "use = \"readwrite\"\ninit = \"zeros\""),
     };
-    let text = SPEC.replace("{folder}", &folder).replace("{file}", &format!("{}.{extension}", attack.name));
+    let file = format!("{}.{extension}", attack.name);
+    let elsewhere = tempfile::tempdir()?;
+    let secret = elsewhere.path().join("secret.h");
+    std::fs::write(&secret, "// A secret.\n")?;
+    let code = std::fs::read_to_string(Path::new(&folder).join(&file))?;
+    std::fs::write(run.path().join(&file), code.replace("SECRET", &secret.display().to_string()))?;
+    let text = SPEC.replace("{folder}", &folder).replace("{file}", &file);
     let text = text.replace("{options}", &options).replace("{group_size}", group_size);
     std::fs::write(run.path().join("spec.toml"), text.replace("{use}", used))?;
     let row = |options: &[&str]| {

@@ -81,7 +81,7 @@ fn reads_files(option: &str) -> bool {
 }
 
 /// The folders that NVRTC's own options name: `-I FOLDER`, `-IFOLDER`, `--include-path=FOLDER`.
-fn option_folders<'a>(options: &'a [&'a str]) -> impl Iterator<Item = PathBuf> + 'a {
+pub(super) fn option_folders<'a>(options: &'a [&'a str]) -> impl Iterator<Item = PathBuf> + 'a {
     let folder = |(index, option): (usize, &&'a str)| {
         let option = option.trim();
         let rest = option.strip_prefix("--include-path").or_else(|| option.strip_prefix("-I"))?;

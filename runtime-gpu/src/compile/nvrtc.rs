@@ -14,9 +14,10 @@ use std::sync::OnceLock;
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use libloading::Library;
 use once_cell::sync::OnceCell;
-use runtime_core::backend::{c_text, c_text_at};
+use runtime_core::backend::{c_text, c_text_at, on_confined_thread};
 use runtime_core::{Error, ErrorKind, Result};
 
+use super::identity::option_folders;
 use super::ptxas_log;
 use crate::bind::{bind, bind_as_in_header, open_first};
 use crate::toolkit;
@@ -144,11 +145,8 @@ impl Nvrtc {
     pub(crate) fn compile(&self, request: &CompileRequest<'_>) -> Result<(DeviceCode, String)> {
         let (arch, real) = self.architecture(request);
         let options = self.options(request, &arch)?;
-        let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
         let program = self.create(request)?;
-        let count = c_int::try_from(options.len()).unwrap_or(c_int::MAX);
-        // SAFETY: the program is alive, and there are as many options.
-        let code = unsafe { (self.required.nvrtcCompileProgram)(program.handle, count, options.as_ptr()) };
+        let code = self.run(&program, &options, &self.readable(request))?;
         if code != SUCCESS {
             let log = program.log().unwrap_or_default();
             // With figures, NVRTC 11.8 to 13.5 leave the assembler's own errors out of the log.
@@ -166,6 +164,28 @@ impl Nvrtc {
             program.output("nvrtcGetPTX", size, read).map(DeviceCode::Ptx)?
         };
         Ok((code, program.log()?))
+    }
+
+    /// Compiles a program, whose text may not be trusted.
+    fn run(&self, program: &OwnedProgram<'_>, options: &[CString], readable: &[PathBuf]) -> Result<Code> {
+        /// What the function takes.
+        struct Call(nvrtcProgram, Vec<*const c_char>);
+        // SAFETY: the caller waits for the thread, and NVRTC's functions may be called on any.
+        unsafe impl Send for Call {}
+        let call = Call(program.handle, options.iter().map(|option| option.as_ptr()).collect());
+        on_confined_thread(readable, move || {
+            let Call(program, options) = { call };
+            let count = c_int::try_from(options.len()).unwrap_or(c_int::MAX);
+            // SAFETY: the program is alive, and there are as many options.
+            unsafe { (self.required.nvrtcCompileProgram)(program, count, options.as_ptr()) }
+        })
+    }
+
+    /// What the library reads: its own files, and the folders of included ones.
+    fn readable(&self, request: &CompileRequest<'_>) -> Vec<PathBuf> {
+        let own = self.file.iter().filter_map(|file| Some(file.parent()?.to_owned()));
+        let given = request.include.iter().map(PathBuf::from).chain(option_folders(&request.options));
+        own.chain(self.include.clone()).chain(given).collect()
     }
 
     fn options(&self, request: &CompileRequest<'_>, arch: &str) -> Result<Vec<CString>> {

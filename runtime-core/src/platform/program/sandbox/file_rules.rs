@@ -45,6 +45,21 @@ impl FileRules {
         Ok(Self { rules: created.into(), known: AccessFs::from_all(version()).bits() })
     }
 
+    /// Rules for reading the files of a sandbox: everything but reading is as before.
+    ///
+    /// # Errors
+    /// Those of Landlock.
+    pub(super) fn of_reading(layout: &Layout) -> Result<Self, Box<dyn std::error::Error>> {
+        let ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::ReadFile)?;
+        let mut created = ruleset.create()?;
+        for path in layout.places.keys() {
+            created = created.add_rule(PathBeneath::new(PathFd::new(path)?, AccessFs::ReadFile))?;
+        }
+        Ok(Self { rules: created.into(), known: BitFlags::from(AccessFs::ReadFile).bits() })
+    }
+
     /// In the child: restricts it for ever. In a file system of its own, it may write the scratch folder and read `/proc`.
     pub(super) fn enter(&self, has_own_root: bool) -> io::Result<()> {
         let Some(rules) = &self.rules else { return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)) };

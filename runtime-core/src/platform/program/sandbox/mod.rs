@@ -8,6 +8,7 @@
 //! [`Sandbox::confine`] prepares everything that allocates; `enter`, in the child, makes system calls only.
 
 mod access;
+mod confined_thread;
 mod enter;
 mod environment;
 mod file_rules;
@@ -39,6 +40,7 @@ use self::user::UserMaps;
 use super::{OUTPUT_BYTES, Output, run_program, spawn_program};
 use crate::{Error, ErrorKind, Result};
 
+pub use self::confined_thread::on_confined_thread;
 pub use self::filter::start_no_processes;
 pub use self::huge_pages::huge_page_file;
 pub use self::limits::SandboxLimits;

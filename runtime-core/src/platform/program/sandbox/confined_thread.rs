@@ -1,0 +1,80 @@
+//! Compilers that are libraries: they run in this process, on a thread that reads no other files than they need.
+
+#![allow(unsafe_code, reason = "calls the C library")]
+
+use std::path::PathBuf;
+
+use super::access::Layout;
+use super::file_rules::FileRules;
+use super::{SandboxPolicy, checked};
+use crate::{Error, ErrorKind, Result};
+
+/// What drivers need beside the folders of the system.
+const DRIVERS: [&str; 6] = ["/dev", "/proc", "/sys", "/opt", "/etc/OpenCL", "/etc/nvidia"];
+
+/// Runs `work`, which compiles code that is not trusted, on a thread that reads nothing but the system's programs, headers and libraries,
+/// what drivers need, and these files and folders; what is not there is passed over. What the text includes is then nothing else. On this
+/// thread if the process has no [`SandboxPolicy`] that asks for more, or the best effort is nothing.
+///
+/// Only reading is restricted, by Landlock: compilers write into caches of their own.
+///
+/// # Errors
+/// Those of the policy and of the system; `Unsupported` if it requires a sandbox and the system has no Landlock.
+pub fn on_confined_thread<R: Send>(readable: &[PathBuf], work: impl FnOnce() -> R + Send) -> Result<R> {
+    let policy = SandboxPolicy::of_process()?;
+    if policy == SandboxPolicy::Off {
+        return Ok(work());
+    }
+    let mut readable: Vec<PathBuf> = readable.iter().filter(|path| path.exists()).cloned().collect();
+    readable.extend(DRIVERS.iter().map(PathBuf::from).filter(|path| path.exists()));
+    let rules = match FileRules::of_reading(&Layout::new(&readable, &[])?) {
+        Ok(rules) => rules,
+        Err(_) if policy == SandboxPolicy::BestEffort => return Ok(work()),
+        Err(error) => return Err(Error::unsupported(format!("a compiler cannot be confined: {error}"))),
+    };
+    let confined = move || {
+        // SAFETY: changes this thread only, and takes no pointers.
+        checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
+        rules.enter(false)?;
+        Ok(work())
+    };
+    let failed = |error: std::io::Error| {
+        Error::new(ErrorKind::OutOfResources, format!("a compiler cannot be confined: {error}"))
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("compiler".to_owned()).spawn_scoped(scope, confined);
+        match thread.map_err(failed)?.join() {
+            Ok(result) => result.map_err(failed),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::read_to_string;
+
+    use super::*;
+
+    #[test]
+    fn rules_hold_on_one_thread_and_allow_what_is_given() {
+        let [given, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [given, other] = [&given, &other].map(|folder| folder.path().join("text"));
+        for path in [&given, &other] {
+            std::fs::write(path, "text").unwrap();
+        }
+        let Ok(layout) = Layout::new(std::slice::from_ref(&given), &[]) else { panic!("{given:?}") };
+        // Some systems lack Landlock.
+        let Ok(rules) = FileRules::of_reading(&layout) else { return };
+        let (given_path, other_path) = (given.clone(), other.clone());
+        let read = std::thread::spawn(move || {
+            // SAFETY: changes this thread only.
+            assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
+            rules.enter(false).unwrap();
+            let written = std::fs::write(other_path.with_extension("new"), "written").is_ok();
+            (read_to_string(given_path).is_ok(), read_to_string(other_path).is_ok(), written)
+        });
+        assert_eq!(read.join().unwrap(), (true, false, true));
+        assert_eq!(read_to_string(other).unwrap(), "text", "on another thread");
+    }
+}
