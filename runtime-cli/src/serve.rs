@@ -19,5 +19,8 @@ pub(crate) struct ServeArguments {
 
 /// Serves a pool of workers on standard input and output.
 pub(crate) fn serve(arguments: &ServeArguments) -> Result<()> {
-    server::serve_stdio(arguments.pool.options(SandboxPolicy::Required)?, interrupt::stop_workers)
+    server::serve_stdio(
+        arguments.pool.options(arguments.pool.sandbox(SandboxPolicy::Required)?)?,
+        interrupt::stop_workers,
+    )
 }

@@ -16,6 +16,12 @@ pub struct Program {
     pub os: String,
     /// The processor architecture.
     pub architecture: String,
+    /// How it was compiled: `debug` or `release`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// The git commit that it was built from, if whoever built it has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 impl Program {
@@ -27,7 +33,26 @@ impl Program {
             abi: format!("{}.{}", abi::MAJOR, abi::MINOR),
             os: std::env::consts::OS.to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),
+            profile: Some(if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned()),
+            commit: option_env!("RUNTIME_BUILD_COMMIT").map(str::to_owned),
         }
+    }
+
+    /// Its version and its build.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let build = self.build();
+        if build.is_empty() { self.version.clone() } else { format!("{} ({build})", self.version) }
+    }
+
+    /// How and of which commit it was built; empty if unknown.
+    pub(crate) fn build(&self) -> String {
+        [&self.profile, &self.commit].into_iter().flatten().cloned().collect::<Vec<_>>().join(", ")
+    }
+
+    /// The same program, whatever its build.
+    pub(crate) fn without_build(&self) -> Self {
+        Self { profile: None, commit: None, ..self.clone() }
     }
 }
 

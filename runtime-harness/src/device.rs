@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::describe;
 use crate::device_lock::{DeviceLock, lock_key};
 use crate::heartbeat::Heartbeat;
+use crate::job::code_sha256;
 use crate::peak::PeakStore;
 use crate::spec::Spec;
 use crate::traces::TraceFolders;
@@ -123,6 +124,12 @@ impl DeviceUnderTest {
         };
         let takes = |info: &DeviceInfo| spec.kernel.is_package() || info.accepts(format) || is_flashed(info);
         self.opened.is_ok() && self.info.as_ref().is_some_and(takes)
+    }
+
+    /// The hash of the code of `spec` that it loads, if it does.
+    pub(crate) fn code_sha256(&self, spec: &Spec) -> Option<String> {
+        let opened = self.opened.as_ref().ok().filter(|_| self.accepts(spec))?;
+        code_sha256(spec, &**opened)
     }
 
     /// Waits until no other process times kernels on it. Calls `on_wait` with what it waits for.

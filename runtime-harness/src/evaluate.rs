@@ -48,13 +48,14 @@ pub fn evaluate_with(
     progress: &mut dyn FnMut(Phase, &str),
 ) -> Evaluated {
     let before = device.traces.files();
+    let code_sha256 = device.code_sha256(&job.spec);
     let mut evaluated = evaluate_on(job, device, settings, progress);
     match device.traces.new_since(&before) {
         Ok(new) => evaluated.row.traces = new,
         Err(reason) => evaluated.row.advice.push(reason.to_string()),
     }
     let row = with_seed(compared_with_peaks(evaluated.row, device, progress), job);
-    Evaluated { row, ..evaluated }
+    Evaluated { row: Row { code_sha256, ..row }, ..evaluated }
 }
 
 /// A row that is rejected with the seed of its fresh inputs, if it had such.

@@ -10,6 +10,7 @@ use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
 use crate::evaluate::{Evaluated, advise, block_on};
 use crate::interleave::join_all;
+use crate::job::of_all;
 use crate::noise::Recorder;
 use crate::physics::compared_with_peaks;
 use crate::release::{self, release};
@@ -53,6 +54,7 @@ pub(crate) fn evaluate_chain(
     settings: &Settings,
     progress: Enter<'_>,
 ) -> Evaluated {
+    let code_sha256 = of_all(test.chain.specs().map(|spec| device.code_sha256(spec)));
     let mut phase = Phase::Prepare;
     let mut enter = |next: Phase, operation: &str| {
         phase = next;
@@ -73,7 +75,8 @@ pub(crate) fn evaluate_chain(
         device.opened = Err(error.clone());
     }
     let row = test.row(device, settings, measured, phase);
-    Evaluated { row: compared_with_peaks(row, device, progress), released }
+    let row = compared_with_peaks(row, device, progress);
+    Evaluated { row: Row { code_sha256, ..row }, released }
 }
 
 impl ChainUnderTest<'_> {

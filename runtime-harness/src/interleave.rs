@@ -12,7 +12,7 @@ use crate::device::DeviceUnderTest;
 use crate::evaluate::{Evaluated, Measured, Timed, after_timing, block_on, finish, load, time};
 use crate::job::{BoundKernel, Job};
 use crate::physics::compared_with_peaks;
-use crate::row::Phase;
+use crate::row::{Phase, Row};
 use crate::settings::Settings;
 
 /// A kernel that takes turns with others.
@@ -35,6 +35,8 @@ pub fn evaluate_interleaved(
     devices: &mut [DeviceUnderTest],
     progress: &mut dyn FnMut(Phase, &str),
 ) -> Vec<Evaluated> {
+    let hashes = contenders.iter().map(|it| devices[it.device].code_sha256(&it.job.spec));
+    let hashes: Vec<Option<String>> = hashes.collect();
     let bound: Vec<Result<BoundKernel>> = contenders
         .iter()
         .map(|contender| load(&devices[contender.device], contender.job, progress))
@@ -47,11 +49,11 @@ pub fn evaluate_interleaved(
     let measured = all.map(|((contender, bound), timed)| contender.after_timing(devices, bound, timed));
     let measured: Vec<Measured> = measured.collect();
     drop(locks);
-    let results = contenders.iter().zip(bound).zip(measured);
-    let finish = |((contender, bound), measured): ((&Contender<'_>, _), _)| {
+    let results = contenders.iter().zip(bound).zip(measured).zip(hashes);
+    let finish = |(((contender, bound), measured), code_sha256): (((&Contender<'_>, _), _), _)| {
         let evaluated = contender.finish(devices, bound, measured);
         let row = compared_with_peaks(evaluated.row, &devices[contender.device], progress);
-        Evaluated { row, ..evaluated }
+        Evaluated { row: Row { code_sha256, ..row }, ..evaluated }
     };
     results.map(finish).collect()
 }

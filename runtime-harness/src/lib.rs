@@ -30,6 +30,7 @@
 mod board;
 mod candidate;
 pub mod chain;
+pub mod commit;
 pub mod compare;
 pub mod counters;
 pub mod crash_context;
@@ -43,6 +44,7 @@ mod interleave;
 pub mod job;
 pub mod noise;
 pub mod number_format;
+pub mod origin;
 pub mod page;
 pub mod peak;
 mod physics;

@@ -49,7 +49,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "runtime-harness",
-        order: "platform random printable text_file traces describe crash_context release settings spec job chain row report noise compare \
+        order: "platform random printable text_file traces describe origin commit crash_context release settings spec job chain row report noise compare \
                 candidate device_lock device board runner evaluate interleave evaluate_chain worker pool tune server",
         circles: &[],
     },

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use runtime_core::backend::{MissingPart, SandboxPolicy, missing_sandbox_parts};
 use runtime_core::{Error, ErrorKind, Options, Result};
+use runtime_harness::origin::SandboxState;
 use runtime_harness::pool::LaunchTemplate;
 use runtime_harness::worker::Trust;
 use runtime_harness::worker::protocol::Reply;
@@ -148,9 +149,10 @@ impl PoolArguments {
     pub(crate) fn pool(
         &self,
         (devices, options): (&[String], &Options),
+        sandbox: SandboxPolicy,
         replies: Sender<Reply>,
     ) -> Result<Pool> {
-        let pool = Pool::new(self.options_for(devices, options, SandboxPolicy::BestEffort)?, replies);
+        let pool = Pool::new(self.options_for(devices, options, sandbox)?, replies);
         interrupt::stop_workers(pool.stopper());
         Ok(pool)
     }
@@ -171,16 +173,27 @@ impl PoolArguments {
         Ok(PoolOptions { device_variables, ..self.options(sandbox)? })
     }
 
-    /// A pool of workers that are this program, with at least this sandbox unless another one was asked for.
+    /// The sandbox of workers: at least this one, unless another one was asked for.
     ///
     /// # Errors
-    /// `Io` if this program is not found; `Unavailable` if this system lacks a part of a sandbox that is required;
-    /// `InvalidArgument` for the variable of the sandbox.
+    /// `Unavailable` if this system lacks a part of a sandbox that is required; `InvalidArgument` for the variable of the sandbox.
+    pub(crate) fn sandbox(&self, of_command: SandboxPolicy) -> Result<SandboxPolicy> {
+        let sandbox = wanted_sandbox(self.sandbox, of_command, SandboxPolicy::of_process()?);
+        if self.launch.is_none() { sandbox_here(sandbox, &missing_sandbox_parts) } else { Ok(sandbox) }
+    }
+
+    /// How much of it workers have; `None` if that depends on other machines.
+    pub(crate) fn sandbox_state(&self, sandbox: SandboxPolicy) -> Option<SandboxState> {
+        let is_known = self.launch.is_none() || sandbox != SandboxPolicy::BestEffort;
+        is_known.then(|| SandboxState::of(sandbox))
+    }
+
+    /// A pool of workers that are this program, with this [`sandbox`](Self::sandbox).
+    ///
+    /// # Errors
+    /// `Io` if this program is not found.
     pub(crate) fn options(&self, sandbox: SandboxPolicy) -> Result<PoolOptions> {
         let mut options = PoolOptions::new(this_program()?);
-        let sandbox = wanted_sandbox(self.sandbox, sandbox, SandboxPolicy::of_process()?);
-        let sandbox =
-            if self.launch.is_none() { sandbox_here(sandbox, &missing_sandbox_parts)? } else { sandbox };
         options.arguments.extend(["--sandbox".into(), sandbox.name().into()]);
         options.launch.clone_from(&self.launch);
         options.workers = self.workers();

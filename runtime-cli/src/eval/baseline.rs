@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use runtime_core::{Options, Result};
+use runtime_core::Result;
 use runtime_harness::compare::{CompareOptions, ReportComparison};
-use runtime_harness::{Report, Row, describe};
+use runtime_harness::{Report, Row};
 
 use crate::compare::{ThresholdArgument, check_overlap, comparison_text};
 use crate::output;
@@ -21,21 +21,20 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    /// Reads the report, before anything is measured.
-    pub(super) fn read(path: &Path, threshold: &ThresholdArgument, shows_table: bool) -> Result<Self> {
+    /// Reads the report, before anything is measured. `current` has no rows yet.
+    pub(super) fn read(
+        path: &Path,
+        threshold: &ThresholdArgument,
+        shows_table: bool,
+        current: Report,
+    ) -> Result<Self> {
         Ok(Self {
             name: path.display().to_string(),
             report: Report::read(path)?,
             options: threshold.options(),
             shows_table,
-            current: RefCell::new(Report::new()),
+            current: RefCell::new(current),
         })
-    }
-
-    /// Notes the options that the devices are opened with.
-    pub(super) fn with_options(self, options: &Options) -> Self {
-        self.current.borrow_mut().device_options = describe::options(options);
-        self
     }
 
     pub(super) fn add(&self, row: &Row) {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use runtime_core::Result;
+use runtime_harness::origin::SandboxState;
 use runtime_harness::{Report, Spec, describe};
 
 use super::{Baseline, EvalArguments, Resumed};
@@ -23,23 +24,27 @@ impl Files {
     ///
     /// # Errors
     /// Those of [`Resumed::read`] and of the outputs.
-    pub(super) fn open(arguments: &EvalArguments, specs: &[Spec]) -> Result<(Self, Resumed)> {
+    pub(super) fn open(
+        arguments: &EvalArguments,
+        specs: &[Spec],
+        sandbox: Option<SandboxState>,
+    ) -> Result<(Self, Resumed)> {
         let json = output_paths::given([("--json", &arguments.json), ("--resume", &arguments.resume)]);
         let mut inputs: Vec<PathBuf> = specs.iter().flat_map(Spec::files).collect();
         inputs.extend(arguments.baseline.clone());
         output_paths::check_against(&[&json[..], &arguments.files.outputs()].concat(), &inputs)?;
         let options = arguments.open.options();
         let resumed = Resumed::read(arguments.resume.as_deref(), &options)?;
-        let report = Report { device_options: describe::options(&options), ..Report::new() };
+        let report = Report::begin(describe::options(&options), sandbox);
         let mut sinks = Vec::new();
         for (_, path) in json {
-            sinks.push(Sink::new(Format::Json(options.clone()), Destination::open(path)?));
+            sinks.push(Sink::new(Format::Json(Box::new(report.clone())), Destination::open(path)?));
         }
         sinks.extend(arguments.files.open(&report)?);
         let shows_table = !sinks.iter().any(Sink::is_standard);
         let baseline = arguments.baseline.as_deref();
-        let baseline =
-            baseline.map(|path| Baseline::read(path, &arguments.threshold, shows_table)).transpose()?;
+        let read = |path| Baseline::read(path, &arguments.threshold, shows_table, report);
+        let baseline = baseline.map(read).transpose()?;
         Ok((Self { baseline, sinks, shows_table }, resumed))
     }
 

@@ -1,8 +1,10 @@
 //! Evaluation in this process.
 
+use std::cell::RefCell;
 use std::process::ExitCode;
 
 use runtime_core::{Result, Runtime};
+use runtime_harness::commit::Commits;
 use runtime_harness::release::{self, release};
 use runtime_harness::{DeviceUnderTest, Evaluated, Job, Phase, Row, Settings, Spec, evaluate_with};
 
@@ -25,8 +27,9 @@ pub(super) fn evaluate(
     }
     check_counters(arguments, &specs, &devices)?;
     let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
-    let run = Run::begin(files, &specs, &names, &options);
-    Evaluator { arguments, runtime: &runtime, run: &run, resumed }.evaluate_all(specs, devices)?;
+    let run = Run::begin(files, &specs, &names);
+    let commits = RefCell::default();
+    Evaluator { arguments, runtime: &runtime, run: &run, resumed, commits }.evaluate_all(specs, devices)?;
     run.end()
 }
 
@@ -36,6 +39,7 @@ pub(super) struct Evaluator<'a> {
     runtime: &'a Runtime,
     pub(super) run: &'a Run,
     pub(super) resumed: &'a Resumed,
+    commits: RefCell<Commits>,
 }
 
 impl Evaluator<'_> {
@@ -104,7 +108,15 @@ impl Evaluator<'_> {
     fn measure(&self, job: &Job, device: &mut DeviceUnderTest, settings: &Settings) -> Row {
         self.run.announce(&format!("{} on {}", job.spec().name, device.name));
         let mut progress = |phase, operation: &str| self.note_wait(phase, operation);
-        row(evaluate_with(job, device, settings, &mut progress))
+        self.row(job, evaluate_with(job, device, settings, &mut progress))
+    }
+
+    /// The row of a result; prints an error of the driver that is not part of it.
+    pub(super) fn row(&self, job: &Job, evaluated: Evaluated) -> Row {
+        if let Err(error) = evaluated.released {
+            output::print_stderr(&format!("error: {error}"));
+        }
+        Row { commit: self.commits.borrow_mut().of(&job.spec().path), ..evaluated.row }
     }
 
     /// Says which process the evaluation waits for.
@@ -113,14 +125,6 @@ impl Evaluator<'_> {
             self.run.note(&format!("waiting {operation}"));
         }
     }
-}
-
-/// The row of a result; prints an error of the driver that is not part of it.
-pub(super) fn row(evaluated: Evaluated) -> Row {
-    if let Err(error) = evaluated.released {
-        output::print_stderr(&format!("error: {error}"));
-    }
-    evaluated.row
 }
 
 /// Checks the names of the counters on every device, before anything is measured.

@@ -3,7 +3,7 @@
 use runtime_core::Result;
 use runtime_harness::{Contender, DeviceUnderTest, Job, Row, Spec, evaluate_interleaved};
 
-use super::in_process::{Evaluator, row};
+use super::in_process::Evaluator;
 
 impl Evaluator<'_> {
     /// Evaluates all specs on all devices in turns. Returns `false` if no report can be written any more.
@@ -31,7 +31,9 @@ impl Evaluator<'_> {
             self.run.announce(what);
             self.note_wait(phase, what);
         };
-        let mut measured = evaluate_interleaved(&contenders, devices, &mut announce).into_iter().map(row);
+        let evaluated = evaluate_interleaved(&contenders, devices, &mut announce);
+        let mut measured =
+            contenders.iter().zip(evaluated).map(|(contender, evaluated)| self.row(contender.job, evaluated));
         for (_, known) in pairs {
             let row = known.cloned().or_else(|| measured.next());
             if let Some(row) = row

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver};
 
 use runtime_core::Result;
+use runtime_core::backend::SandboxPolicy;
 use runtime_harness::worker::protocol::Reply;
 use runtime_harness::{Candidate, Pool, Row, Spec};
 
@@ -13,13 +14,14 @@ pub(super) fn evaluate(
     arguments: &EvalArguments,
     specs: &[Spec],
     files: Files,
+    sandbox: SandboxPolicy,
     resumed: &Resumed,
 ) -> Result<ExitCode> {
     let devices = named_or_available(&arguments.devices)?;
     let options = arguments.open.options();
-    let run = Run::begin(files, specs, &devices, &options);
+    let run = Run::begin(files, specs, &devices);
     let (sender, replies) = mpsc::channel();
-    let pool = arguments.pool.pool((&devices, &options), sender)?;
+    let pool = arguments.pool.pool((&devices, &options), sandbox, sender)?;
     let evaluator = Evaluator { arguments, run: &run, resumed, replies };
     let candidates = specs.iter().flat_map(|spec| devices.iter().map(move |device| (spec, device.as_str())));
     let measured = match arguments.pool.workers() {

@@ -15,6 +15,7 @@ mod run;
 use std::process::ExitCode;
 
 use runtime_core::Result;
+use runtime_core::backend::SandboxPolicy;
 use runtime_harness::Spec;
 
 pub(crate) use arguments::EvalArguments;
@@ -31,9 +32,13 @@ pub(crate) fn evaluate(arguments: &EvalArguments) -> Result<ExitCode> {
     let overrides = arguments.overrides.overrides()?;
     let specs = arguments.specs.iter().map(|path| Spec::load_sweep(path, &overrides));
     let specs: Vec<Spec> = specs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-    let (files, resumed) = Files::open(arguments, &specs)?;
+    let sandbox = match arguments.isolate {
+        true => arguments.pool.sandbox(SandboxPolicy::BestEffort)?,
+        false => SandboxPolicy::of_process()?,
+    };
+    let (files, resumed) = Files::open(arguments, &specs, arguments.pool.sandbox_state(sandbox))?;
     match arguments.isolate {
-        true => isolated::evaluate(arguments, &specs, files, &resumed),
+        true => isolated::evaluate(arguments, &specs, files, sandbox, &resumed),
         false => in_process::evaluate(arguments, specs, files, &resumed),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use runtime_core::{Error, ErrorKind, Options, Result};
+use runtime_core::{Error, ErrorKind, Result};
 use runtime_harness::printable::indented;
 use runtime_harness::worker::protocol::Reply;
 use runtime_harness::{Row, Spec};
@@ -29,9 +29,9 @@ pub(crate) struct Run {
 
 impl Run {
     /// Begins a run with a row for each spec on each device.
-    pub(super) fn begin(mut files: Files, specs: &[Spec], devices: &[String], options: &Options) -> Self {
+    pub(super) fn begin(mut files: Files, specs: &[Spec], devices: &[String]) -> Self {
         let rows = specs.len() * devices.len();
-        let baseline = files.baseline.take().map(|baseline| baseline.with_options(options));
+        let baseline = files.baseline.take();
         Self { baseline, ..Self::of_rows(files.sinks(specs, devices), rows) }
     }
 

@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 
 use clap::Args;
+use runtime_core::backend::SandboxPolicy;
 use runtime_core::{Error, Result};
 use runtime_harness::chain::{Chain, ChainRequest, LinkRequest};
 use runtime_harness::spec::Spec;
-use runtime_harness::{Candidate, Overrides};
+use runtime_harness::{Candidate, Overrides, Report, describe};
 
 use crate::arguments::{OpenArguments, OverrideArguments, PoolArguments, SettingsArguments};
 use crate::eval::{Run, named_or_available};
@@ -64,9 +65,10 @@ pub(crate) fn fuse(arguments: &FuseArguments) -> Result<ExitCode> {
         return emit::emit(&chain, arguments.keep, format);
     }
     arguments.check(&chain)?;
-    let (sinks, devices) = (arguments.sinks(&chain)?, named_or_available(&arguments.devices)?);
+    let sandbox = arguments.pool.sandbox(SandboxPolicy::BestEffort)?;
+    let (sinks, devices) = (arguments.sinks(&chain, sandbox)?, named_or_available(&arguments.devices)?);
     let run = Run::of_rows(sinks, devices.len());
-    let measured = arguments.evaluate(&run, &chain, devices, &overrides);
+    let measured = arguments.evaluate(&run, (&chain, sandbox), devices, &overrides);
     let code = run.end();
     measured.and(code)
 }
@@ -92,9 +94,15 @@ impl FuseArguments {
     }
 
     /// Evaluates one device at a time, because several may be one chip, and all share the host.
-    fn evaluate(&self, run: &Run, chain: &Chain, devices: Vec<String>, overrides: &Overrides) -> Result<()> {
+    fn evaluate(
+        &self,
+        run: &Run,
+        (chain, sandbox): (&Chain, SandboxPolicy),
+        devices: Vec<String>,
+        overrides: &Overrides,
+    ) -> Result<()> {
         let (sender, replies) = mpsc::channel();
-        let mut pool = self.pool.pool((&devices, &self.open.options()), sender)?;
+        let mut pool = self.pool.pool((&devices, &self.open.options()), sandbox, sender)?;
         for device in devices {
             run.announce(&format!("{} on {device}", chain.name()));
             pool.submit(0, self.candidate(device, overrides)?)?;
@@ -107,16 +115,18 @@ impl FuseArguments {
     }
 
     /// The reports, and a text unless one of them is standard output.
-    fn sinks(&self, chain: &Chain) -> Result<Vec<Sink>> {
+    fn sinks(&self, chain: &Chain, sandbox: SandboxPolicy) -> Result<Vec<Sink>> {
         let outputs = output_paths::given([("--json", &self.json), ("--csv", &self.csv)]);
         let inputs: Vec<PathBuf> = chain.specs().flat_map(Spec::files).collect();
         output_paths::check_against(&outputs, &inputs)?;
+        let options = describe::options(&self.open.options());
+        let report = Box::new(Report::begin(options, self.pool.sandbox_state(sandbox)));
         let mut sinks = Vec::new();
         let mut shows_text = true;
         for (flag, path) in outputs {
             let destination = Destination::open(path)?;
             shows_text &= !destination.is_standard();
-            let format = if flag == "--json" { Format::Json(self.open.options()) } else { Format::Csv };
+            let format = if flag == "--json" { Format::Json } else { Format::Csv }(report.clone());
             sinks.push(Sink::new(format, destination));
         }
         if shows_text {

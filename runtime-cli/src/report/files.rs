@@ -45,8 +45,8 @@ impl ReportFiles {
     pub(crate) fn open(&self, empty: &Report) -> Result<Vec<Sink>> {
         let sink = |(flag, path)| {
             let format = match flag {
-                "--csv" => Format::Csv,
-                "--markdown" => Format::Markdown(Notes::default()),
+                "--csv" => Format::Csv(Box::new(empty.clone())),
+                "--markdown" => Format::Markdown(Notes::new(empty)),
                 "--plot" => Format::Plot(Box::new(empty.clone())),
                 _ => Format::Page(Box::new(empty.clone())),
             };

@@ -2,15 +2,22 @@
 
 use std::fmt::Write;
 
-use runtime_harness::Row;
 use runtime_harness::printable::is_obeyed;
+use runtime_harness::{Report, Row};
 
 use super::headline;
 use super::table::{HEADER, cells, note};
 
-/// The notes of the rows so far.
-#[derive(Debug, Default)]
-pub(crate) struct Notes(String);
+/// The paragraph above the table and the list below it.
+#[derive(Debug)]
+pub(crate) struct Notes {
+    /// How the report was made.
+    made: String,
+    /// The notes of the rows so far.
+    text: String,
+    /// The code and the devices of the rows so far, each once.
+    subjects: Vec<String>,
+}
 
 /// The header line and the line below it. Times and rates are aligned to the right.
 pub(super) fn header() -> String {
@@ -22,7 +29,48 @@ pub(super) fn header() -> String {
     format!("| {} |\n| {} |\n", HEADER.join(" | "), alignments.join(" | "))
 }
 
+/// A paragraph that says how a report was made; empty if it does not tell.
+pub(crate) fn made(report: &Report) -> String {
+    let Some(origin) = &report.origin else { return String::new() };
+    let sandbox = origin.sandbox.map(|sandbox| format!(", sandbox {}", sandbox.name().replace('_', " ")));
+    let command = origin.command.as_ref().map(|command| format!(", by: {command}"));
+    let text = format!(
+        "Made at {} with runtime {}{}{}",
+        origin.time_and_host(),
+        report.runtime.text(),
+        sandbox.unwrap_or_default(),
+        command.unwrap_or_default()
+    );
+    format!("{}\n\n", escaped(&text))
+}
+
+/// The code of a row, and its device with its driver.
+fn subjects(row: &Row) -> impl Iterator<Item = String> {
+    let code = [
+        row.code_sha256.as_ref().map(|hash| format!("SHA-256 {hash}")),
+        row.commit.as_ref().map(|commit| format!("commit {commit}")),
+        row.runner.as_ref().map(|runner| format!("{} inputs", runner.inputs.name())),
+    ];
+    let code: Vec<String> = code.into_iter().flatten().collect();
+    let code = (!code.is_empty()).then(|| format!("{}: {}", row.kernel.path, code.join(", ")));
+    let info = row.device_info.as_ref();
+    let driver = info.and_then(|info| info["driver_version"].as_str());
+    let compiler = info.and_then(|info| info["properties"]["compiler"].as_str());
+    let compiler = compiler.map_or_else(String::new, |compiler| format!(", compiler {compiler}"));
+    let device = driver.map(|driver| format!("{}: driver {driver}{compiler}", row.device));
+    [code, device].into_iter().flatten()
+}
+
 impl Notes {
+    pub(super) fn new(report: &Report) -> Self {
+        Self { made: made(report), text: String::new(), subjects: Vec::new() }
+    }
+
+    /// How the report was made.
+    pub(super) fn head(&self) -> String {
+        self.made.clone()
+    }
+
     /// The line of a row. Details that do not fit go to the notes.
     pub(super) fn row(&mut self, row: &Row) -> String {
         // The headline of an unmeasured row is in its cell.
@@ -30,7 +78,12 @@ impl Notes {
         let repeated = row.command.as_ref().map(|command| format!("to repeat it: {command}"));
         for line in note.iter().chain(&repeated).chain(&row.advice) {
             let heading = format!("{} on {}", row.kernel.name, row.device);
-            let _ = writeln!(self.0, "- {}: {}", escaped(&heading), escaped(line));
+            let _ = writeln!(self.text, "- {}: {}", escaped(&heading), escaped(line));
+        }
+        for subject in subjects(row) {
+            if !self.subjects.contains(&subject) {
+                self.subjects.push(subject);
+            }
         }
         let mut cells: Vec<String> = cells(row).iter().map(|cell| escaped(cell)).collect();
         cells.resize(HEADER.len(), String::new());
@@ -39,7 +92,10 @@ impl Notes {
 
     /// The list below the table.
     pub(super) fn text(&self) -> String {
-        if self.0.is_empty() { String::new() } else { format!("\n{}", self.0) }
+        let subjects: String =
+            self.subjects.iter().map(|subject| format!("- {}\n", escaped(subject))).collect();
+        let list = self.text.clone() + &subjects;
+        if list.is_empty() { list } else { format!("\n{list}") }
     }
 }
 

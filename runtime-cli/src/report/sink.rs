@@ -2,12 +2,12 @@
 
 use std::io;
 
-use runtime_core::{Options, Result};
+use runtime_core::Result;
 use runtime_harness::page::page;
 use runtime_harness::peak::PeakStore;
 use runtime_harness::printable::printable_lines;
 use runtime_harness::report::{csv, json};
-use runtime_harness::{Report, Row, Status, describe, plot};
+use runtime_harness::{Report, Row, Status, plot};
 
 use super::chain;
 use super::markdown::{self, Notes};
@@ -18,9 +18,9 @@ use crate::output::{self, Destination};
 #[derive(Debug)]
 pub(crate) enum Format {
     Table(Columns),
-    /// With the options that the devices were opened with.
-    Json(Options),
-    Csv,
+    /// As the others, with the report without its rows.
+    Json(Box<Report>),
+    Csv(Box<Report>),
     Markdown(Notes),
     /// Chains, one by one beside fused.
     Chains,
@@ -128,9 +128,9 @@ impl Format {
     fn head(&self) -> Result<String> {
         match self {
             Self::Table(columns) => Ok(columns.header()),
-            Self::Json(options) => Ok(json::head(&describe::options(options))),
-            Self::Csv => csv::header(),
-            Self::Markdown(_) => Ok(markdown::header()),
+            Self::Json(report) => json::head(report),
+            Self::Csv(_) => csv::header(),
+            Self::Markdown(notes) => Ok(notes.head() + &markdown::header()),
             Self::Chains | Self::Plot(_) | Self::Page(_) => Ok(String::new()),
         }
     }
@@ -139,7 +139,7 @@ impl Format {
         match self {
             Self::Table(columns) => Ok(printable_lines(&columns.row(row))),
             Self::Json(_) => json::row(row, is_first),
-            Self::Csv => csv::line(row),
+            Self::Csv(report) => csv::line(row, report),
             Self::Markdown(notes) => Ok(notes.row(row)),
             Self::Chains => Ok(printable_lines(&chain::text(row, is_first))),
             Self::Plot(_) | Self::Page(_) => Ok(String::new()),
@@ -150,7 +150,7 @@ impl Format {
         match self {
             Self::Table(columns) => printable_lines(&columns.notes()),
             Self::Json(_) => json::tail(complete),
-            Self::Csv | Self::Chains => String::new(),
+            Self::Csv(_) | Self::Chains => String::new(),
             Self::Markdown(notes) => notes.text(),
             Self::Plot(report) => plot::document(&report.rows, &PeakStore::of_user().of_rows(&report.rows)),
             Self::Page(report) => {

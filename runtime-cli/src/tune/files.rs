@@ -3,19 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use runtime_core::{Options, Result};
+use runtime_core::Result;
 use runtime_harness::report::csv;
 use runtime_harness::tune::{Ranked, Ranking, Tuning, best_spec};
-use runtime_harness::{Overrides, Spec};
+use runtime_harness::{Overrides, Report, Spec};
 
 use super::{TuneArguments, json, text};
 use crate::output::{self, Destination};
-use crate::report::median;
+use crate::report::{made, median};
 
 /// Where results go.
 pub(super) struct Files {
     overrides: Overrides,
-    options: Options,
+    /// The report without its rows.
+    report: Report,
     top: usize,
     /// With the folder that its paths are relative to.
     best: Option<(Destination, PathBuf)>,
@@ -27,14 +28,13 @@ pub(super) struct Files {
 
 impl Files {
     /// Opens all outputs, so that a wrong path fails before any work is done.
-    pub(super) fn open(arguments: &TuneArguments, overrides: Overrides) -> Result<Self> {
+    pub(super) fn open(arguments: &TuneArguments, overrides: Overrides, report: Report) -> Result<Self> {
         let open = |path: &Option<PathBuf>| path.as_deref().map(Destination::open).transpose();
         let (json, csv, markdown) =
             (open(&arguments.json)?, open(&arguments.csv)?, open(&arguments.markdown)?);
         let best = open(&arguments.best)?.zip(arguments.best.as_deref().map(folder));
         let shows_table = ![&json, &csv, &markdown].into_iter().flatten().any(Destination::is_standard);
-        let options = arguments.open.options();
-        Ok(Self { overrides, options, top: arguments.top, best, json, csv, markdown, shows_table })
+        Ok(Self { overrides, report, top: arguments.top, best, json, csv, markdown, shows_table })
     }
 
     /// Writes everything, once.
@@ -43,15 +43,16 @@ impl Files {
             output::print(&text::tables(spec, results, self.top))?;
         }
         if let Some(file) = self.json.take() {
-            file.write(&json::document(results, &self.options)?)?;
+            file.write(&json::document(results, self.report.clone())?)?;
         }
         if let Some(file) = self.csv.take() {
             let candidates = results.iter().flat_map(|(_, ranking)| &ranking.candidates);
-            let lines: Result<String> = candidates.map(|candidate| csv::line(&candidate.trial.row)).collect();
+            let lines: Result<String> =
+                candidates.map(|candidate| csv::line(&candidate.trial.row, &self.report)).collect();
             file.write(&(csv::header()? + &lines?))?;
         }
         if let Some(file) = self.markdown.take() {
-            file.write(&text::markdown(spec, results, self.top))?;
+            file.write(&(made(&self.report) + &text::markdown(spec, results, self.top)))?;
         }
         if let (Some((file, folder)), Some((_, ranking))) = (self.best.take(), results.first())
             && let Some(best) = ranking.best()

@@ -1,13 +1,11 @@
 //! The JSON of `runtime tune --json`: a report as of `runtime eval`, the best row first, and the ranking.
 
-use runtime_core::{Error, ErrorKind, Options, Result};
+use runtime_core::{Error, ErrorKind, Result};
+use runtime_harness::Report;
 use runtime_harness::tune::{Ranking, Tuning};
-use runtime_harness::{Report, describe};
 use serde_json::{Value, json};
 
-pub(super) fn document(results: &[(&Tuning, &Ranking)], options: &Options) -> Result<String> {
-    let mut report = Report::new();
-    report.device_options = describe::options(options);
+pub(super) fn document(results: &[(&Tuning, &Ranking)], mut report: Report) -> Result<String> {
     report.complete = results.iter().all(|(tuning, _)| tuning.complete);
     let mut tunings = Vec::new();
     for (tuning, ranking) in results {

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use runtime_core::Result;
 use runtime_core::backend::SandboxPolicy;
 use runtime_harness::tune::Event;
-use runtime_harness::{Spec, Tuner};
+use runtime_harness::{Report, Spec, Tuner, describe};
 
 pub(crate) use arguments::TuneArguments;
 use board::Board;
@@ -35,9 +35,11 @@ pub(crate) fn tune(arguments: &TuneArguments) -> Result<ExitCode> {
     arguments.pool.check(&arguments.devices)?;
     let devices = named_or_available(&arguments.devices)?;
     arguments.check(&devices)?;
-    let files = Files::open(arguments, overrides.clone())?;
     let options = arguments.open.options();
-    let pool = arguments.pool.options_for(&devices, &options, SandboxPolicy::Required)?;
+    let sandbox = arguments.pool.sandbox(SandboxPolicy::Required)?;
+    let report = Report::begin(describe::options(&options), arguments.pool.sandbox_state(sandbox));
+    let files = Files::open(arguments, overrides.clone(), report)?;
+    let pool = arguments.pool.options_for(&devices, &options, sandbox)?;
     let tuner = Tuner {
         strategy: arguments.strategy(),
         overrides,

@@ -71,6 +71,22 @@ fn the_fallback_is_taken_where_nothing_else_fits() {
         row["package"]["why"],
         "no native code of the package was taken, so host:0 compiles its c code"
     );
+    folder.write("plain.toml", SCALE);
+    let plain = folder.runtime_with_null(&[
+        "eval",
+        "plain.toml",
+        "--device",
+        "host:0",
+        "--json",
+        "-",
+        "--repeat",
+        "3",
+    ]);
+    let (fallback, plain) = (&row["code_sha256"], &rows(&plain)[0]["code_sha256"]);
+    assert!(
+        fallback.is_string() && fallback == plain,
+        "the hash is that of the file in the package: {row:#}"
+    );
 }
 
 #[test]

@@ -133,8 +133,10 @@ fn plot_and_page_are_written_at_the_end_and_from_a_saved_report() {
     assert_eq!((again.code, again.stdout.as_str(), again.stderr.as_str()), (0, "", ""), "{again:?}");
     assert_eq!((folder.read("b.svg"), folder.read("b.html")), (folder.read("a.svg"), page));
     assert_eq!(folder.read("b.csv").lines().count(), 3);
-    // Advice may follow the table.
-    assert!(folder.read("b.md").lines().skip(4).all(|line| line.is_empty() || line.starts_with("- scale")));
+    // Advice may follow the table, and the code and the driver do.
+    let is_note =
+        |line: &str| line.is_empty() || line.starts_with("- scale") || line.starts_with("- host:0: driver");
+    assert!(folder.read("b.md").lines().skip(6).all(is_note));
     let table = run(&folder, &["report", "rows.json"]);
     assert!(
         table.code == 0 && table.stdout.starts_with("kernel") && table.stdout.contains("failed: "),

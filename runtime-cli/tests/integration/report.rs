@@ -37,7 +37,9 @@ fn the_table_is_also_written_as_markdown() {
     let specs = ["scale.toml", "wrong.toml", "failed.toml", "broken.toml"];
     let run = folder.runtime(&[&["eval"], &specs[..], &["--repeat", "7", "--markdown", "-"]].concat());
     assert_eq!((run.code, run.stderr.as_str()), (1, ""), "{run:?}");
-    let lines: Vec<&str> = run.stdout.lines().collect();
+    let (made, table) = run.stdout.split_once("\n\n").unwrap();
+    assert!(made.starts_with("Made at 2") && made.contains("by: runtime eval scale.toml"), "{run:?}");
+    let lines: Vec<&str> = table.lines().collect();
     assert!(lines[0].starts_with("| kernel | device | status | median |"), "{run:?}");
     assert_eq!(lines[1], "| --- | --- | --- | ---: | ---: | ---: | ---: | --- | ---: |");
     let cells: Vec<usize> = lines[..6].iter().map(|line| line.split(" | ").count()).collect();

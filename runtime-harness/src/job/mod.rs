@@ -1,6 +1,7 @@
 //! A spec with its initial data and expected outputs, prepared once for all devices.
 
 mod bound_kernel;
+mod code_hash;
 mod fresh_inputs;
 mod module_source;
 mod packaged;
@@ -19,6 +20,7 @@ pub use bound_kernel::BoundKernel;
 pub(crate) use bound_kernel::{
     Canaries, allocate_tensors, config, evaluation_args, kernel_source, signed, value,
 };
+pub(crate) use code_hash::{code_sha256, of_all};
 pub(crate) use fresh_inputs::{FreshInputs, has_fresh_inputs};
 use module_source::module_source;
 pub use packaged::{PackageChoice, PassedOver, fits};

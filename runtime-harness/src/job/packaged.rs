@@ -110,6 +110,19 @@ pub(crate) fn packaged_kind(
     Ok(Chosen::new(device, code, specialise)?.kind())
 }
 
+/// The hash of what a device takes of `code`, which is a package; `None` if nothing fits, or the package is damaged.
+pub(super) fn chosen_sha256(
+    device: &dyn CommonRuntime,
+    code: &KernelSource,
+    specialise: &Specialise,
+) -> Option<String> {
+    let Chosen { package, file, code, .. } = Chosen::new(device, code, specialise).ok()?;
+    match code {
+        Some(code) => Some(code.file.sha256),
+        None => Some(package.kernel(&file).ok()?.fallback.as_ref()?.file.sha256.clone()),
+    }
+}
+
 /// The shared object of the native code that a device takes of `code`, which is a package, with the options that it needs.
 ///
 /// # Errors

@@ -192,7 +192,8 @@ impl DeviceThread {
 
     fn row(&self, task: &Task, outcome: Outcome, reason: Option<String>) -> Reply {
         let row = Row::unmeasured(&task.spec, &task.settings(), &self.device, outcome);
-        let row = Row { reason: reason.or(row.reason), device_info: self.device_info.clone(), ..row };
+        let (reason, commit) = (reason.or(row.reason), task.commit.clone());
+        let row = Row { reason, commit, device_info: self.device_info.clone(), ..row };
         Reply::Row { id: task.id, row: Box::new(row), last: false }
     }
 
@@ -245,12 +246,12 @@ impl DeviceThread {
         Ok(Request { id, candidate })
     }
 
-    /// A row with the paths as they were given, and the command that repeats it.
+    /// A row with the paths as they were given, the commit of their folder, and the command that repeats it.
     fn as_given(&self, reply: Reply, task: &Task) -> Reply {
         let Reply::Row { id, row, last } = reply else { return reply };
         let row = if self.options.launch.is_some() { row.identified_as(&task.spec) } else { *row };
         let command = repeated::command(&task.candidate, &self.options, &row);
-        Reply::Row { id, row: Box::new(Row { command, ..row }), last }
+        Reply::Row { id, row: Box::new(Row { command, commit: task.commit.clone(), ..row }), last }
     }
 
     /// Returns whether it is news to anybody else.

@@ -22,6 +22,7 @@ use std::thread::JoinHandle;
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::candidate::Candidate;
+use crate::commit::Commits;
 use crate::worker::protocol::Reply;
 use device_thread::DeviceThread;
 use stopper::Running;
@@ -78,6 +79,7 @@ pub struct Pool {
     outstanding: Arc<AtomicUsize>,
     devices: BTreeMap<String, Device>,
     stopper: Stopper,
+    commits: Commits,
 }
 
 #[derive(Debug)]
@@ -96,6 +98,7 @@ impl Pool {
             outstanding: Arc::default(),
             devices: BTreeMap::new(),
             stopper: Stopper::default(),
+            commits: Commits::default(),
         }
     }
 
@@ -106,8 +109,9 @@ impl Pool {
     pub fn submit(&mut self, id: u64, candidate: Candidate) -> Result<()> {
         let spec = candidate.load()?;
         let queue = Arc::clone(&self.device(&candidate.device)?.queue);
+        let commit = self.commits.of(&spec.path);
         self.outstanding.fetch_add(1, Ordering::SeqCst);
-        queue.push(Task { id, candidate, spec, lost_workers: 0 });
+        queue.push(Task { id, candidate, spec, commit, lost_workers: 0 });
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::event::Event;
 use crate::candidate::Candidate;
+use crate::commit::Commit;
 use crate::settings::Settings;
 use crate::spec::Spec;
 
@@ -16,6 +17,8 @@ pub(super) struct Task {
     pub(super) id: u64,
     pub(super) candidate: Candidate,
     pub(super) spec: Spec,
+    /// The commit of the folder of the spec.
+    pub(super) commit: Option<Commit>,
     /// How many workers have died from outside while they evaluated it.
     pub(super) lost_workers: u32,
 }

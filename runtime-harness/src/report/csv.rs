@@ -3,13 +3,15 @@
 use runtime_core::evaluate::{Measurement, Validation};
 use runtime_core::{Error, ErrorKind, Result};
 
+use super::Report;
+use crate::commit::Commit;
 use crate::printable::printable_lines;
 use crate::row::{Counts, Roofline, Row};
 
 /// A column: its name, and its value for a row that has one.
 type Column = (&'static str, fn(&Row) -> Option<String>);
 
-const COLUMNS: [Column; 44] = [
+const COLUMNS: [Column; 50] = [
     ("spec", |row| Some(row.spec.clone())),
     ("kernel", |row| Some(row.kernel.name.clone())),
     ("entry", |row| Some(row.kernel.entry.clone())),
@@ -62,6 +64,22 @@ const COLUMNS: [Column; 44] = [
     ("stack_bytes", |row| counted(row, |it| it.stack.map(|stack| stack.used_bytes))),
     ("max_ulp", max_ulp),
     ("command", |row| row.command.clone()),
+    ("time", |row| row.time.clone()),
+    ("commit", |row| row.commit.as_ref().map(Commit::to_string)),
+    ("code_sha256", |row| row.code_sha256.clone()),
+    ("driver_version", |row| device_text(row, "driver_version")),
+    ("compiler", |row| Some(row.device_info.as_ref()?["properties"]["compiler"].as_str()?.to_owned())),
+    ("inputs", |row| row.runner.as_ref().map(|runner| runner.inputs.name().to_owned())),
+];
+
+/// A column with the same value in all rows.
+type HeadColumn = (&'static str, fn(&Report) -> Option<String>);
+
+const HEAD_COLUMNS: [HeadColumn; 4] = [
+    ("program", |report| Some(report.runtime.text())),
+    ("host", |report| report.origin.as_ref()?.host.clone()),
+    ("command_line", |report| report.origin.as_ref()?.command.clone()),
+    ("sandbox", |report| Some(report.origin.as_ref()?.sandbox?.name().to_owned())),
 ];
 
 fn counted<T: ToString>(row: &Row, value: fn(&Counts) -> Option<T>) -> Option<String> {
@@ -104,15 +122,17 @@ fn wrong_elements(row: &Row) -> Option<String> {
 /// # Errors
 /// `Internal` if it cannot be written as CSV.
 pub fn header() -> Result<String> {
-    record(COLUMNS.map(|(name, _)| name))
+    record(COLUMNS.map(|(name, _)| name).into_iter().chain(HEAD_COLUMNS.map(|(name, _)| name)))
 }
 
-/// The line for a row.
+/// The line for a row of a report, whose own rows do not matter.
 ///
 /// # Errors
 /// `Internal` if it cannot be written as CSV.
-pub fn line(row: &Row) -> Result<String> {
-    record(COLUMNS.map(|(_, value)| cell(&value(row).unwrap_or_default())))
+pub fn line(row: &Row, report: &Report) -> Result<String> {
+    let cells = COLUMNS.map(|(_, value)| value(row)).into_iter();
+    let cells = cells.chain(HEAD_COLUMNS.map(|(_, value)| value(report)));
+    record(cells.map(|value| cell(&value.unwrap_or_default())))
 }
 
 /// A cell on one line that no spreadsheet takes for a formula: text that begins like one gets an apostrophe.

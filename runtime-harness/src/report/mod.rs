@@ -14,7 +14,9 @@ use runtime_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::commit::Commit;
 use crate::describe::Program;
+use crate::origin::{Origin, SandboxState};
 use crate::row::Row;
 
 /// The schema of JSON reports.
@@ -31,6 +33,9 @@ pub struct Report {
     pub version: u64,
     /// The program that wrote it.
     pub runtime: Program,
+    /// When, where and how it was made; `None` in older reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// The options that devices were opened with.
     pub device_options: Map<String, Value>,
     /// The rows.
@@ -40,6 +45,22 @@ pub struct Report {
 }
 
 impl Report {
+    /// A report of what this process does from now on, without rows.
+    #[must_use]
+    pub fn begin(device_options: Map<String, Value>, sandbox: Option<SandboxState>) -> Self {
+        Self { origin: Some(Origin::of_process(sandbox)), device_options, ..Self::new() }
+    }
+
+    /// The commits of its rows, each once.
+    #[must_use]
+    pub fn commits(&self) -> Vec<String> {
+        let mut commits: Vec<String> =
+            self.rows.iter().flat_map(|row| &row.commit).map(Commit::to_string).collect();
+        commits.sort_unstable();
+        commits.dedup();
+        commits
+    }
+
     /// A report of this program, without rows.
     #[must_use]
     pub fn new() -> Self {
@@ -47,6 +68,7 @@ impl Report {
             schema: SCHEMA.to_owned(),
             version: VERSION,
             runtime: Program::current(),
+            origin: None,
             device_options: Map::new(),
             rows: Vec::new(),
             complete: true,
@@ -140,10 +162,19 @@ mod tests {
     }
 
     #[test]
+    fn a_report_of_an_older_version_is_read() {
+        let report = Report::parse(include_str!("../../tests/golden/older_report.json")).unwrap();
+        let [row] = &report.rows[..] else { panic!("{report:?}") };
+        assert_eq!((&report.origin, &row.time, &row.commit, &row.code_sha256), (&None, &None, &None, &None));
+        assert_eq!(report.runtime.text(), "0.1.0");
+    }
+
+    #[test]
     fn a_report_written_row_by_row_is_read_as_a_whole() {
-        let text = json::head(&Map::new()) + &json::tail(true);
-        let report = Report::parse(&text).unwrap();
-        assert!(report.complete && report.rows.is_empty());
-        assert_eq!(report.runtime, Program::current());
+        let report = Report::begin(Map::new(), Some(SandboxState::Off));
+        for report in [Report::new(), report] {
+            let text = json::head(&report).unwrap() + &json::tail(true);
+            assert_eq!(Report::parse(&text).unwrap(), report);
+        }
     }
 }

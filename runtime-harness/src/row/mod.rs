@@ -23,8 +23,10 @@ use runtime_core::{DeviceInfo, Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::commit::Commit;
 use crate::describe;
 use crate::job::PackageChoice;
+use crate::origin::now;
 use crate::settings::{EffectiveSettings, Settings};
 use crate::spec::Spec;
 
@@ -59,6 +61,15 @@ pub struct Row {
     /// Values set by the command line, a sweep or a tuner, by name.
     #[serde(default)]
     pub parameters: BTreeMap<String, Value>,
+    /// When it was made (RFC 3339, UTC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// The commit of the folder of its spec, if that is in a repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Commit>,
+    /// A hash of the code that was loaded; `None` if its file cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_sha256: Option<String>,
     /// The settings in effect.
     pub settings: EffectiveSettings,
     /// The status.
@@ -164,6 +175,9 @@ impl Row {
             code: None,
             package: None,
             parameters: spec.overrides.parameters(),
+            time: Some(now()),
+            commit: None,
+            code_sha256: None,
             settings: settings.effective(),
             status: outcome.status(),
             reason: outcome.reason(),

@@ -67,3 +67,14 @@ pub enum Inputs {
     /// Always those of the spec: none is random, or what is expected comes from files.
     Fixed,
 }
+
+impl Inputs {
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Fixed => "fixed",
+        }
+    }
+}

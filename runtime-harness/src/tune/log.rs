@@ -96,7 +96,7 @@ impl Log {
         let mut lines = text.lines().zip(1..);
         let Some((head, _)) = lines.next() else { return Ok(()) };
         let head: Head = serde_json::from_str(head).map_err(|error| (1, error.to_string()))?;
-        let current = Program::current();
+        let current = Program::current().without_build();
         if head.schema != SCHEMA || head.version != VERSION {
             return Err((
                 1,
@@ -108,7 +108,7 @@ impl Log {
                 serde_json::from_str(line).map_err(|error| (number, error.to_string()))?;
             let program = runtime.as_ref().unwrap_or(&head.runtime);
             // Another version of the program may measure in another way.
-            let fingerprint = if *program == current { fingerprint } else { String::new() };
+            let fingerprint = if program.without_build() == current { fingerprint } else { String::new() };
             self.read += 1;
             self.rows.entry(fingerprint).or_default().push(row);
         }
@@ -201,6 +201,7 @@ mod tests {
                 ("old", Some(other_version())),
                 ("own", Some(Program::current())),
                 ("older", Some(other_version())),
+                ("older build", Some(Program::current().without_build())),
             ];
             write(&path, &head, &lines);
             let mut log = Log::open(&path).unwrap();
@@ -208,8 +209,11 @@ mod tests {
             log.add("added", &row("added", &[5.0], |_| {})).unwrap();
             drop(log);
             let mut log = Log::open(&path).unwrap();
-            assert!(has(&mut log, "own") && has(&mut log, "added"), "{head:?}");
-            assert_eq!(log.usage(), (4, 2));
+            assert!(
+                has(&mut log, "own") && has(&mut log, "added") && has(&mut log, "older build"),
+                "{head:?}"
+            );
+            assert_eq!(log.usage(), (5, 3));
         }
     }
 
