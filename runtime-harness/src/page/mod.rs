@@ -26,10 +26,13 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 pub fn page(report: &Report, peaks: &BTreeMap<Subject, Peak>) -> String {
     let mut text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Kernel evaluation</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n",
+        escaped(&title(report))
     );
-    let _ =
-        writeln!(text, "<h1>Kernel evaluation</h1>\n<p class=\"faint\">{}</p>", escaped(&summary(report)));
+    let _ = writeln!(text, "<h1>Kernel evaluation</h1>");
+    for line in head(report) {
+        let _ = writeln!(text, "<p class=\"faint\">{}</p>", escaped(&line));
+    }
     section(&mut text, "Results", &tables::results(&report.rows));
     section(&mut text, "Notes", &tables::notes(&report.rows));
     section(&mut text, "Counters and energy", &counters::table_of(&report.rows));
@@ -48,6 +51,28 @@ pub fn page(report: &Report, peaks: &BTreeMap<Subject, Peak>) -> String {
     section(&mut text, "Machine", &tables::machine(report));
     section(&mut text, "Settings", &tables::settings(&report.rows));
     text + "</body>\n</html>\n"
+}
+
+/// What tells a page from those of other runs in a list of windows.
+fn title(report: &Report) -> String {
+    let time = report.origin.as_ref().map(|origin| origin.time.clone());
+    ["Kernel evaluation".to_owned()]
+        .into_iter()
+        .chain(time)
+        .chain(report.commits())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The summary, and how the report was made.
+fn head(report: &Report) -> impl Iterator<Item = String> {
+    let commits = report.commits();
+    let commits = (!commits.is_empty()).then(|| format!("commit {}", commits.join(", ")));
+    let origin = report.origin.as_ref();
+    let made = origin
+        .map(|origin| format!("made at {} with runtime {}", origin.time_and_host(), report.runtime.text()));
+    let command = origin.and_then(|origin| origin.command.clone());
+    [Some(summary(report)), made, commits, command].into_iter().flatten()
 }
 
 /// A section, unless it is empty.

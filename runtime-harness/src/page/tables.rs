@@ -7,6 +7,7 @@ use runtime_core::evaluate::{Measurement, Validation};
 use serde_json::Value;
 
 use super::escape::escaped;
+use crate::commit::Commit;
 use crate::number_format::{count, duration, significant, uncertainty};
 use crate::peak::{Figure, Peak, Subject};
 use crate::report::Report;
@@ -223,12 +224,15 @@ pub(super) fn peaks(peaks: &BTreeMap<Subject, Peak>) -> String {
 pub(super) fn machine(report: &Report) -> String {
     let program = &report.runtime;
     let mut text = format!(
-        "<p>runtime {} (backend ABI {}) on {} {}</p>\n",
-        escaped(&program.version),
+        "<p>runtime {}, backend ABI {}, on {} {}</p>\n",
+        escaped(&program.text()),
         escaped(&program.abi),
         escaped(&program.os),
         escaped(&program.architecture)
     );
+    if let Some(sandbox) = report.origin.as_ref().and_then(|origin| origin.sandbox) {
+        let _ = writeln!(text, "<p>Sandbox: {}</p>", sandbox.name().replace('_', " "));
+    }
     if !report.device_options.is_empty() {
         let options = Value::Object(report.device_options.clone());
         let _ = writeln!(text, "<p>Devices were opened with {}</p>", escaped(&options.to_string()));
@@ -278,14 +282,35 @@ pub(super) fn settings(rows: &[Row]) -> String {
             escaped(settings)
         );
     }
-    let mut table = Table::new(&["kernel", "spec", "code", "entry", "format", "options", "parameters"]);
+    let mut table = Table::new(&[
+        "kernel",
+        "spec",
+        "code",
+        "entry",
+        "format",
+        "options",
+        "parameters",
+        "made",
+        "commit",
+        "SHA-256 of the code",
+        "inputs",
+    ]);
     for row in rows {
         let options = Value::Object(row.kernel.options.clone());
         let options = if row.kernel.options.is_empty() { "—".to_owned() } else { options.to_string() };
         let parameters: Vec<String> =
             row.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let KernelIdentity { name, path, entry, format, .. } = &row.kernel;
-        table.row(&[name, &row.spec, path, entry, format, &options, &parameters.join(" ")]);
+        let of_kernel =
+            [name, &row.spec, path, entry, format, &options, &parameters.join(" ")].map(Clone::clone);
+        let made = [
+            row.time.clone(),
+            row.commit.as_ref().map(Commit::to_string),
+            row.code_sha256.clone(),
+            row.runner.as_ref().map(|runner| runner.inputs.name().to_owned()),
+        ];
+        let made = made.map(|value| value.unwrap_or_else(|| "—".to_owned()));
+        table.row(&of_kernel.iter().chain(&made).map(String::as_str).collect::<Vec<_>>());
     }
     text + &table.text()
 }

@@ -37,6 +37,36 @@ fn nothing_hostile_becomes_markup() {
 }
 
 #[test]
+fn two_runs_on_one_machine_are_told_apart_by_title_and_head() {
+    let page_of = |time: &str, command: &str, id: &str| {
+        let row = row("k", &[5.0, 6.0], |row| row["commit"] = json!({ "id": id, "changed": true }));
+        let mut report = Report { rows: vec![row.clone(), row], ..Report::begin(Default::default(), None) };
+        let origin = report.origin.as_mut().unwrap();
+        (origin.time, origin.host, origin.command) =
+            (time.to_owned(), Some("lab".to_owned()), Some(command.to_owned()));
+        page(&report, &BTreeMap::new())
+    };
+    let first = page_of("2026-11-29T10:00:00Z", "runtime eval a.toml", "a1b2c3");
+    let second = page_of("2026-11-29T11:00:00Z", "runtime eval 'b<i>.toml'", "d4e5f6");
+    assert!(
+        first.contains("<title>Kernel evaluation, 2026-11-29T10:00:00Z, a1b2c3 (with changes)</title>"),
+        "{first}"
+    );
+    assert!(
+        second.contains("<title>Kernel evaluation, 2026-11-29T11:00:00Z, d4e5f6 (with changes)</title>"),
+        "{second}"
+    );
+    let head = second.split("<h2>").next().unwrap();
+    for text in [
+        "made at 2026-11-29T11:00:00Z on lab",
+        "commit d4e5f6 (with changes)",
+        "eval &#39;b&lt;i&gt;.toml&#39;",
+    ] {
+        assert!(head.contains(text), "{text}: {head}");
+    }
+}
+
+#[test]
 fn the_page_needs_nothing_from_elsewhere() {
     let page = page_of(vec![row("k", &[5.0, 6.0], |_| {})]);
     for word in ["src=", "href=", "url(", "@import", "<link", "<script", "https:"] {
@@ -56,6 +86,9 @@ fn every_part_of_the_report_is_on_the_page() {
     });
     let timed = row("fine", &[20e6; 7], |row| {
         row["validation"] = json!({ "elements": 77, "max_absolute_error": 0.25 });
+        row["time"] = json!("2026-11-29T10:00:00Z");
+        row["code_sha256"] = json!("f00d".repeat(16));
+        row["runner"] = json!({ "sandboxed": true, "inputs": "fresh" });
     });
     let page = page_of(vec![timed, failed]);
     for text in [
@@ -65,6 +98,9 @@ fn every_part_of_the_report_is_on_the_page() {
         "77 elements",
         "2.5e-1",
         "Linux 6",
+        "2026-11-29T10:00:00Z",
+        "f00df00d",
+        "<td class=\"\">fresh</td>",
         "min_repeat_ms",
         "DRAM: read",
         "<svg",
