@@ -70,11 +70,11 @@ pub(super) const fn verdict(row: &Comparison) -> &'static str {
 
 /// What differs, each difference once; every line begins with `prefix`.
 pub(super) fn differences(comparison: &ReportComparison, prefix: &str) -> String {
-    let mut found: Vec<(&Difference, Vec<&Comparison>)> =
-        comparison.differences.iter().map(|difference| (difference, Vec::new())).collect();
+    let mut found: Vec<(String, Vec<&Comparison>)> =
+        comparison.differences.iter().map(|difference| (difference.to_string(), Vec::new())).collect();
     let report_wide = found.len();
     for row in &comparison.rows {
-        for difference in &row.differences {
+        for difference in row.differences.iter().map(Difference::to_string) {
             match found[report_wide..].iter_mut().find(|(known, _)| *known == difference) {
                 Some((_, rows)) => rows.push(row),
                 None => found.push((difference, vec![row])),

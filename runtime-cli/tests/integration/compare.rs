@@ -128,8 +128,8 @@ fn differences_come_before_the_table() {
     let run = compared(&rows);
     assert_eq!(run.code, 0, "times of other clocks are not compared: {run:?}");
     let lines: Vec<&str> = run.stdout.lines().collect();
-    let clock = "clock: host_wall, now device_kernel; the ratio is not meaningful";
-    assert_eq!(lines[0], "differs: driver: 1, now 2", "once for all rows: {run:?}");
+    let clock = "the clock was host_wall, is device_kernel; the ratio is not meaningful";
+    assert_eq!(lines[0], "differs: the driver was 1, is 2", "once for all rows: {run:?}");
     assert_eq!(lines[1], format!("differs: {clock} (k on host:0)"), "{run:?}");
     assert!(lines[3].starts_with("kernel") && lines[4].ends_with("cannot tell"), "{run:?}");
     assert_eq!(lines[7], format!("k on host:0: {clock}"), "{run:?}");

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::commit::Commit;
 use crate::report::Report;
 use crate::row::Row;
 
@@ -28,9 +29,20 @@ impl fmt::Display for Difference {
             Value::Null => "none".to_owned(),
             other => other.to_string(),
         };
-        write!(f, "{}: {}, now {}", self.what, text(&self.old), text(&self.new))?;
+        match is_hash(&self.new) {
+            true => write!(f, "the {} changed", self.what)?,
+            false => write!(f, "the {} was {}, is {}", self.what, text(&self.old), text(&self.new))?,
+        }
         if self.forbids_verdict { f.write_str("; the ratio is not meaningful") } else { Ok(()) }
     }
+}
+
+/// Whether a value is a hash, which says nothing to people.
+fn is_hash(value: &Value) -> bool {
+    const DIGITS: usize = 64;
+    value
+        .as_str()
+        .is_some_and(|text| text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Properties with a value each, and whether a difference forbids a verdict.
@@ -52,7 +64,8 @@ pub(super) fn of_rows(old: &Row, new: &Row) -> Vec<Difference> {
         }
         properties
     };
-    differences(properties(old), properties(new))
+    [known_differences(of_origin(old), of_origin(new)), differences(properties(old), properties(new))]
+        .concat()
 }
 
 /// What differs between two reports.
@@ -62,10 +75,39 @@ pub(super) fn of_reports(old: &Report, new: &Report) -> Vec<Difference> {
             ("version of the program", json!(report.runtime.version), false),
             ("operating system", json!(report.runtime.os), false),
             ("architecture", json!(report.runtime.architecture), false),
-            ("device options", json!(report.device_options), false),
+            ("set of device options", json!(report.device_options), false),
         ]
     };
-    differences(properties(old), properties(new))
+    // Times and command lines of two reports always differ, if only by the names of files.
+    let origin = |report: &Report| {
+        let of = report.origin.as_ref();
+        let build = Some(report.runtime.build()).filter(|build| !build.is_empty());
+        vec![
+            ("build of the program", json!(build), false),
+            ("host", json!(of.and_then(|origin| origin.host.clone())), false),
+            ("sandbox", json!(of.and_then(|origin| origin.sandbox)), false),
+        ]
+    };
+    [differences(properties(old), properties(new)), known_differences(origin(old), origin(new))].concat()
+}
+
+/// What differs of what both sides know: older reports lack it.
+fn known_differences(old: Properties, new: Properties) -> Vec<Difference> {
+    let mut all = differences(old, new);
+    all.retain(|difference| !difference.old.is_null() && !difference.new.is_null());
+    all
+}
+
+/// What was measured, and with what.
+fn of_origin(row: &Row) -> Properties {
+    let info = row.device_info.as_ref();
+    let compiler = info.map_or(Value::Null, |info| info["properties"]["compiler"].clone());
+    vec![
+        ("commit", json!(row.commit.as_ref().map(Commit::to_string)), false),
+        ("code", json!(row.code_sha256), false),
+        ("compiler", compiler, false),
+        ("choice of inputs", json!(row.runner.as_ref().map(|runner| runner.inputs)), false),
+    ]
 }
 
 fn differences(old: Properties, new: Properties) -> Vec<Difference> {
@@ -86,21 +128,21 @@ fn identity(row: &Row) -> Properties {
         ("device architecture", device("arch"), false),
         ("kernel format", json!(row.kernel.format), false),
         ("kernel entry", json!(row.kernel.entry), false),
-        ("kernel options", json!(row.kernel.options), false),
+        ("set of kernel options", json!(row.kernel.options), false),
     ]
 }
 
 fn settings(row: &Row) -> Properties {
     let settings = &row.settings;
     vec![
-        ("repeat", json!(settings.repeat), false),
-        ("until_percent", json!(settings.until_percent), false),
-        ("number", json!(settings.number), false),
-        ("min_repeat_ms", json!(settings.min_repeat_ms), false),
-        ("warmup", json!(settings.warmup), false),
-        ("warmup_ms", json!(settings.warmup_ms), false),
-        ("cooldown_ms", json!(settings.cooldown_ms), false),
-        ("flush_cache", json!(settings.flush_cache), true),
+        ("setting repeat", json!(settings.repeat), false),
+        ("setting until_percent", json!(settings.until_percent), false),
+        ("setting number", json!(settings.number), false),
+        ("setting min_repeat_ms", json!(settings.min_repeat_ms), false),
+        ("setting warmup", json!(settings.warmup), false),
+        ("setting warmup_ms", json!(settings.warmup_ms), false),
+        ("setting cooldown_ms", json!(settings.cooldown_ms), false),
+        ("setting flush_cache", json!(settings.flush_cache), true),
     ]
 }
 
@@ -108,9 +150,9 @@ fn measurement(row: &Row) -> Properties {
     let Some(measurement) = &row.measurement else { return Vec::new() };
     vec![
         ("clock", json!(measurement.clock), true),
-        ("cold", json!(measurement.cold), true),
-        ("flops per call", json!(measurement.cost.flops), true),
-        ("bytes per call", json!(measurement.cost.bytes), true),
+        ("setting cold", json!(measurement.cold), true),
+        ("number of flops per call", json!(measurement.cost.flops), true),
+        ("number of bytes per call", json!(measurement.cost.bytes), true),
     ]
 }
 
@@ -118,7 +160,7 @@ fn counts(row: &Row) -> Properties {
     let Some(counts) = &row.counts else { return Vec::new() };
     vec![
         ("clock", json!(counts.clock), true),
-        ("code bytes", json!(counts.image.map(|image| image.sizes.code_bytes)), false),
-        ("stack bytes", json!(counts.stack.map(|stack| stack.used_bytes)), false),
+        ("size of the code", json!(counts.image.map(|image| image.sizes.code_bytes)), false),
+        ("size of the stack", json!(counts.stack.map(|stack| stack.used_bytes)), false),
     ]
 }

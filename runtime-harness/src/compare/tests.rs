@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::origin::SandboxState;
 use crate::report::Report;
 use crate::row::{Row, Status};
 
@@ -149,23 +150,33 @@ fn a_row_that_is_wrong_or_failed_now_is_a_regression() {
 #[test]
 fn differences_are_listed_and_some_forbid_a_verdict() {
     for (path, value, text, forbids) in [
-        ("/device_info/name", json!("CPU 2"), "device: CPU, now CPU 2", false),
-        ("/device_info/driver_version", json!("550.1"), "driver: none, now 550.1", false),
-        ("/device_info/arch", json!("aarch64"), "device architecture: x86-64, now aarch64", false),
-        ("/kernel/options", json!({ "O": 3 }), "kernel options: {}, now {\"O\":3}", false),
-        ("/settings/repeat", json!(50), "repeat: 30, now 50", false),
-        ("/settings/number", json!(7), "number: none, now 7", false),
-        ("/settings/min_repeat_ms", json!(2.0), "min_repeat_ms: 1.0, now 2.0", false),
-        ("/settings/flush_cache", json!("call"), "flush_cache: never, now call; the ratio", true),
+        ("/device_info/name", json!("CPU 2"), "the device was CPU, is CPU 2", false),
+        ("/device_info/driver_version", json!("550.1"), "the driver was none, is 550.1", false),
+        ("/device_info/arch", json!("aarch64"), "the device architecture was x86-64, is aarch64", false),
+        ("/kernel/options", json!({ "O": 3 }), "the set of kernel options was {}, is {\"O\":3}", false),
+        ("/settings/repeat", json!(50), "the setting repeat was 30, is 50", false),
+        ("/settings/number", json!(7), "the setting number was none, is 7", false),
+        ("/settings/min_repeat_ms", json!(2.0), "the setting min_repeat_ms was 1.0, is 2.0", false),
+        (
+            "/settings/flush_cache",
+            json!("call"),
+            "the setting flush_cache was never, is call; the ratio",
+            true,
+        ),
         (
             "/measurement/clock",
             json!("device_kernel"),
-            "clock: host_wall, now device_kernel; the ratio",
+            "the clock was host_wall, is device_kernel; the ratio",
             true,
         ),
-        ("/measurement/cold", json!(true), "cold: false, now true; the ratio", true),
-        ("/measurement/flops", json!(400.0), "flops per call: 200.0, now 400.0; the ratio", true),
-        ("/measurement/bytes", json!(8.0), "bytes per call: none, now 8.0", false),
+        ("/measurement/cold", json!(true), "the setting cold was false, is true; the ratio", true),
+        (
+            "/measurement/flops",
+            json!(400.0),
+            "the number of flops per call was 200.0, is 400.0; the ratio",
+            true,
+        ),
+        ("/measurement/bytes", json!(8.0), "the number of bytes per call was none, is 8.0", false),
     ] {
         let new = edited(150.0, |row| *row.pointer_mut(path).unwrap() = value);
         let comparison = compared(&row(100.0), &new);
@@ -176,6 +187,62 @@ fn differences_are_listed_and_some_forbid_a_verdict() {
         assert_eq!(comparison.reason.is_some(), forbids, "{path}");
         assert!(comparison.ratio.is_some(), "{path}: the ratio is shown nevertheless");
     }
+}
+
+#[test]
+fn where_two_rows_come_from_differs_in_words() {
+    let made = |time: &str, (id, changed): (&str, bool), hash: &str, inputs: &str| {
+        edited(100.0, |row| {
+            row["time"] = json!(time);
+            row["commit"] = json!({ "id": id, "changed": changed });
+            row["code_sha256"] = json!(hash.repeat(64));
+            row["runner"] = json!({ "sandboxed": true, "inputs": inputs });
+        })
+    };
+    let texts = |old: &Row, new: &Row| -> Vec<String> {
+        compared(old, new).differences.iter().map(ToString::to_string).collect()
+    };
+    let old = made("2026-11-29T10:00:00Z", ("a1b2c3d4e5f6071829", true), "0", "fixed");
+    let new = made("2026-11-29T11:00:00Z", ("d4e5f6", false), "1", "fresh");
+    let words = [
+        "the commit was a1b2c3d4e5f6 (with changes), is d4e5f6",
+        "the code changed",
+        "the choice of inputs was fixed, is fresh",
+    ];
+    assert_eq!(texts(&old, &new), words);
+    let again = made("2026-11-29T11:00:00Z", ("a1b2c3d4e5f6071829", true), "0", "fixed");
+    assert_eq!(texts(&old, &again), [""; 0]);
+    assert_eq!(texts(&row(100.0), &new), [""; 0], "an older report does not tell");
+}
+
+#[test]
+fn where_two_reports_come_from_differs_in_words() {
+    let made = |host: &str, sandbox, profile: &str, commit: Option<&str>| {
+        let mut report = Report::begin(serde_json::Map::new(), Some(sandbox));
+        report.origin.as_mut().unwrap().host = Some(host.to_owned());
+        (report.runtime.profile, report.runtime.commit) =
+            (Some(profile.to_owned()), commit.map(str::to_owned));
+        report
+    };
+    let texts = |old: &Report, new: &Report| -> Vec<String> {
+        let comparison = ReportComparison::of(old, new, &CompareOptions::default());
+        comparison.differences.iter().map(ToString::to_string).collect()
+    };
+    let old = made("lab1", SandboxState::Off, "debug", None);
+    let new = made("lab2", SandboxState::PartlyMissing, "release", Some("a1b2c3"));
+    let words = [
+        "the build of the program was debug, is release, a1b2c3",
+        "the host was lab1, is lab2",
+        "the sandbox was off, is partly_missing",
+    ];
+    assert_eq!(texts(&old, &new), words);
+    let mut later = old.clone();
+    let origin = later.origin.as_mut().unwrap();
+    (origin.time, origin.command) =
+        ("2030-01-01T00:00:00Z".to_owned(), Some("runtime eval --json b.json".to_owned()));
+    assert_eq!(texts(&old, &later), [""; 0]);
+    let older = Report { runtime: old.runtime.without_build(), ..Report::new() };
+    assert_eq!(texts(&older, &new), [""; 0], "an older report does not tell");
 }
 
 fn report(rows: Vec<Row>) -> Report {
