@@ -76,14 +76,20 @@ pub(crate) fn flags_of(options: &Options) -> Vec<String> {
     candidates.into_iter().next().unwrap_or_default().split_off(1)
 }
 
+/// The compiler that would run, with its arguments, and its file, whose name has the version on many systems.
+pub(crate) fn found(options: &Options) -> Option<(Vec<String>, PathBuf)> {
+    let (compilers, _) = candidates(options, Architecture::Native);
+    compilers.into_iter().find_map(|compiler| {
+        let file = find_in_path(&compiler[0])?.canonicalize().ok()?;
+        Some((compiler, file))
+    })
+}
+
 /// Identifies the compiler that would run, and the assembler and linker that it finds; `None` if there is no compiler.
 /// Of a script, only the script itself is known.
 pub(crate) fn identity(options: &Options) -> Option<String> {
-    let (compilers, _) = candidates(options, Architecture::Native);
-    let compiler = compilers.iter().find_map(|compiler| {
-        let file = find_in_path(&compiler[0])?.canonicalize().ok()?;
-        Some(format!("{compiler:?} {} {}", file.display(), file_state(&file)?))
-    })?;
+    let (compiler, file) = found(options)?;
+    let compiler = format!("{compiler:?} {} {}", file.display(), file_state(&file)?);
     let tool = |name: &str| {
         let file = find_in_path(name)?.canonicalize().ok()?;
         Some(format!("{} {}", file.display(), file_state(&file)?))

@@ -11,7 +11,7 @@ use crate::architecture::Architecture;
 use crate::sysfs::{number, numbered, text};
 use crate::telemetry::Sensors;
 use crate::topology::{Node, SYSTEM, Topology};
-use crate::{cpu_features, memory, options, platform};
+use crate::{compiler, cpu_features, memory, options, platform};
 
 /// `DLDeviceType` of plain memory.
 const DLPACK_CPU: i32 = 1;
@@ -133,6 +133,10 @@ fn properties(features: &[&str]) -> Options {
     }
     properties.push_nonzero("page_bytes", platform::page_bytes());
     properties.push_nonzero("huge_page_bytes", platform::huge_page_bytes());
+    // Not asked for its version: listing devices starts no program.
+    if let Some((_, file)) = compiler::found(&Options::new()) {
+        properties.push("compiler", file.display().to_string());
+    }
     // By the lowering of portable kernels.
     properties.push("cooperative_matrix", "16x16x16 float16 * float16 + float16 (emulated)");
     properties.push("cooperative_matrix", "16x16x16 float16 * float16 + float32 (emulated)");
@@ -215,6 +219,8 @@ mod tests {
         assert!(info.compute_units >= Some(1));
         assert!(info.spaces[0].total_bytes > Some(1 << 20));
         assert!(info.properties.integer("page_bytes").is_some_and(|bytes| bytes >= 4096));
+        let compiler = info.properties.text("compiler").map(Path::new);
+        assert!(compiler.is_some_and(|file| file.is_file() && !file.is_symlink()), "{compiler:?}");
     }
 
     #[test]
