@@ -111,6 +111,11 @@ pub(crate) fn build(workspace: &Workspace, profile: Profile, backends: &[Target]
     for backend in backends {
         build.args(["--package", &backend.package]);
     }
+    // Reports name the commit that the command was built from. An archive of the sources has none.
+    let describe = ["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"];
+    if let Ok(commit) = output(Command::new("git").current_dir(&workspace.root).args(describe)) {
+        build.env("RUNTIME_BUILD_COMMIT", commit.trim());
+    }
     run(&mut build)
 }
 
