@@ -23,6 +23,7 @@ mod package;
 mod packaged_specs;
 mod peak;
 mod physics;
+mod provenance;
 mod report;
 mod resume;
 mod shell;
