@@ -125,6 +125,10 @@ const REVIEWED: &[(&str, &[&str])] = &[
         &["core/plugin/load_report.rs path", "core/runtime/registry.rs path", "package/builder.rs path"],
     ),
     (
+        "A folder that git looks at, which executes nothing that its repository names.",
+        &["harness/commit.rs of"],
+    ),
+    (
         "A library that only an unsafe function opens: the closure, or the constructor that takes the filter.",
         &[
             "core/backend/library.rs find_library",
