@@ -1,5 +1,6 @@
 //! The table of `runtime eval` as Markdown, with its notes as a list below it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use runtime_harness::printable::is_obeyed;
@@ -12,11 +13,11 @@ use super::table::{HEADER, cells, note};
 #[derive(Debug)]
 pub(crate) struct Notes {
     /// How the report was made.
-    made: String,
+    pub(super) made: String,
     /// The notes of the rows so far.
     text: String,
-    /// The code and the devices of the rows so far, each once.
-    subjects: Vec<String>,
+    /// The code and the devices of the rows so far.
+    subjects: BTreeSet<String>,
 }
 
 /// The header line and the line below it. Times and rates are aligned to the right.
@@ -63,12 +64,7 @@ fn subjects(row: &Row) -> impl Iterator<Item = String> {
 
 impl Notes {
     pub(super) fn new(report: &Report) -> Self {
-        Self { made: made(report), text: String::new(), subjects: Vec::new() }
-    }
-
-    /// How the report was made.
-    pub(super) fn head(&self) -> String {
-        self.made.clone()
+        Self { made: made(report), text: String::new(), subjects: BTreeSet::new() }
     }
 
     /// The line of a row. Details that do not fit go to the notes.
@@ -80,11 +76,7 @@ impl Notes {
             let heading = format!("{} on {}", row.kernel.name, row.device);
             let _ = writeln!(self.text, "- {}: {}", escaped(&heading), escaped(line));
         }
-        for subject in subjects(row) {
-            if !self.subjects.contains(&subject) {
-                self.subjects.push(subject);
-            }
-        }
+        self.subjects.extend(subjects(row));
         let mut cells: Vec<String> = cells(row).iter().map(|cell| escaped(cell)).collect();
         cells.resize(HEADER.len(), String::new());
         format!("| {} |\n", cells.join(" | "))

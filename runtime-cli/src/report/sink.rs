@@ -130,7 +130,7 @@ impl Format {
             Self::Table(columns) => Ok(columns.header()),
             Self::Json(report) => json::head(report),
             Self::Csv(_) => csv::header(),
-            Self::Markdown(notes) => Ok(notes.head() + &markdown::header()),
+            Self::Markdown(notes) => Ok(notes.made.clone() + &markdown::header()),
             Self::Chains | Self::Plot(_) | Self::Page(_) => Ok(String::new()),
         }
     }
