@@ -15,7 +15,7 @@ use crate::noise::{Evidence, Recorder, advice};
 use crate::physics::compared_with_peaks;
 use crate::platform;
 use crate::release::{self, release};
-use crate::row::{Finding, Inputs, Noise, Outcome, Phase, ResourceUsage, Row, RunnerUse};
+use crate::row::{CacheState, Finding, Inputs, Noise, Outcome, Phase, ResourceUsage, Row, Judged};
 use crate::runner::{self, Judge, Place};
 use crate::settings::Settings;
 use crate::spec::Spec;
@@ -61,8 +61,8 @@ pub fn evaluate_with(
 /// A row that is rejected with the seed of its fresh inputs, if it had such.
 fn with_seed(mut row: Row, job: &Job) -> Row {
     let is_bad = row.status.is_bad();
-    if let Some(runner) = row.runner.as_mut().filter(|runner| is_bad && runner.inputs == Inputs::Fresh) {
-        runner.input_seed = Some(job.fresh.tell_seed());
+    if let Some(judged) = row.judged.as_mut().filter(|judged| is_bad && judged.inputs == Inputs::Fresh) {
+        judged.input_seed = Some(job.fresh.tell_seed());
     }
     row
 }
@@ -122,11 +122,11 @@ fn evaluate_on(
 
 /// The row of a candidate that was judged, in a sandbox if it has run in a process of its own.
 fn judged_row(row: Row, job: &Job, verdict: Verdict, sandboxed: Option<bool>) -> Row {
-    let Verdict { doubt, found } = verdict;
+    let Verdict { doubt, found, cache } = verdict;
     let row = row.doubted(doubt);
     let inputs = if has_fresh_inputs(&job.spec) { Inputs::Fresh } else { Inputs::Fixed };
     let found = found.filter(|_| row.status.is_bad());
-    row.judged(RunnerUse { sandboxed, inputs, input_seed: None, found })
+    row.with_judged(Judged { sandboxed, inputs, cache, input_seed: None, found })
 }
 
 /// Releases the kernel and makes the row. A device that does not work any more is not used again.
@@ -246,7 +246,7 @@ fn watch(
         verdict.doubt = watch.finish(watched, (bound, setup), settings, &mut timed.1)?;
         Ok(timed)
     });
-    verdict.found = watch.found();
+    (verdict.found, verdict.cache) = (watch.found(), watch.cache());
     judged
 }
 
@@ -257,6 +257,8 @@ struct Verdict {
     doubt: Option<Outcome>,
     /// What has found that it is wrong or inconsistent.
     found: Option<Finding>,
+    /// What the caches held when windows began, if any did.
+    cache: Option<CacheState>,
 }
 
 /// Measures a kernel in a runner. The second result is what was taken from the package, if its code is one.
@@ -280,7 +282,7 @@ fn judge(
     let mut observer: Option<Observer<'_>> = Some(Box::new(|moment| recorder.observe(moment)));
     beat(under_test.heartbeat.as_deref());
     let measured = block_on(judge.measure(settings, &mut observer)).flatten();
-    let (end, found) = (judge.end(), judge.found());
+    let (end, found, cache) = (judge.end(), judge.found(), judge.cache());
     drop((lock, observer, judge));
     if let Some(kind) = end {
         let _context = CrashContext::enter(operation);
@@ -289,7 +291,7 @@ fn judge(
     }
     let timed = measured.map(|(measurement, doubt)| {
         let noise = recorder.noise(&measurement);
-        ((ResourceUsage::unknown(), measurement, noise), Verdict { doubt, found })
+        ((ResourceUsage::unknown(), measurement, noise), Verdict { doubt, found, cache })
     });
     (timed, package)
 }

@@ -59,8 +59,7 @@ pub(crate) struct SingleCall {
     pub(crate) copy_ns: f64,
 }
 
-/// Whether single calls on inputs that were never seen take much longer than those of batches, with what they cost anyway. Their inputs
-/// are those with the numbers from `*used` on, which no earlier call has seen.
+/// Whether single calls on inputs that were never seen take much longer than those of batches, with what they cost anyway.
 ///
 /// # Errors
 /// Those of calls, and of the reference.
@@ -69,12 +68,10 @@ pub(crate) fn inconsistency(
     job: &Job,
     reference: (&Runtime, &dyn ReferenceRunner),
     batch_ns: f64,
-    used: &mut usize,
 ) -> Result<Option<Outcome>> {
     let mut outcome = None;
-    for _ in 0..ROUNDS {
-        outcome = round(calls, job, reference, batch_ns, *used)?;
-        *used += MOST_CALLS;
+    for number in 0..ROUNDS {
+        outcome = round(calls, job, reference, batch_ns, number * MOST_CALLS)?;
         if outcome.is_none() {
             break;
         }
@@ -97,7 +94,10 @@ fn round(
             break;
         }
         let (data, is_known) = data(job, (runtime, reference), index)?;
-        repeated_ns = repeated_ns.min(calls.repeated_call()?);
+        // Most are as fast as those of batches, and need no other comparison.
+        if index > 0 {
+            repeated_ns = repeated_ns.min(calls.repeated_call()?);
+        }
         let call = calls.single_call(data)?;
         shortest_ns = shortest_ns.min(call.ns);
         let is_parallel = calls.is_parallel();

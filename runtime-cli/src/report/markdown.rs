@@ -50,7 +50,7 @@ fn subjects(row: &Row) -> impl Iterator<Item = String> {
     let code = [
         row.code_sha256.as_ref().map(|hash| format!("SHA-256 {hash}")),
         row.commit.as_ref().map(|commit| format!("commit {commit}")),
-        row.runner.as_ref().map(|runner| format!("{} inputs", runner.inputs.name())),
+        row.judged.as_ref().map(|judged| format!("{} inputs", judged.inputs.name())),
     ];
     let code: Vec<String> = code.into_iter().flatten().collect();
     let code = (!code.is_empty()).then(|| format!("{}: {}", row.kernel.path, code.join(", ")));

@@ -120,8 +120,8 @@ pub(crate) fn status(row: &Row) -> String {
                 0.0 => "exact".to_owned(),
                 error => format!("error {error:.1e}"),
             };
-            let trust = match &row.runner {
-                Some(runner) if runner.sandboxed == Some(false) => ", unsandboxed",
+            let trust = match &row.judged {
+                Some(judged) if judged.sandboxed == Some(false) => ", unsandboxed",
                 None if row.believed.is_some() => ", believed",
                 _ => "",
             };

@@ -105,9 +105,9 @@ fn a_spec_that_overcounts_is_impossible() {
         // A worker tells how to repeat it.
         let command = row["command"].as_str();
         assert_eq!(command.is_some(), !mode.is_empty(), "{row:#}");
-        if let (Some(command), Some(seed)) = (command, row["runner"]["input_seed"].as_u64()) {
+        if let (Some(command), Some(seed)) = (command, row["judged"]["input_seed"].as_u64()) {
             assert!(command.ends_with(&format!(" --input-seed {seed}")), "{command}");
         }
-        assert_eq!(row["runner"]["input_seed"].is_u64(), row["runner"]["inputs"] == "fresh", "{row:#}");
+        assert_eq!(row["judged"]["input_seed"].is_u64(), row["judged"]["inputs"] == "fresh", "{row:#}");
     }
 }

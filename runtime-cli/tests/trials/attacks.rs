@@ -107,7 +107,7 @@ fn repeat_a_rejected_row() -> Result<(), Failed> {
     let told = first["command"].as_str().and_then(|command| command.strip_prefix("runtime "));
     let told = told.ok_or_else(|| Failed::from(first.to_string()))?;
     assert!(said.contains(&format!("to repeat it: runtime {told}")), "{said}");
-    let found = &first["runner"]["found"];
+    let found = &first["judged"]["found"];
     assert!(found["check"] == "single_call" && found["window"].as_u64() > Some(2), "{first}");
     let reason = format!("found in window {}, a single call", found["window"]);
     assert!(first["reason"].as_str().is_some_and(|text| text.contains(&reason)), "{first}");

@@ -33,7 +33,7 @@ path = "{folder}/reference.c"
 entry = "k"
 [eval]
 repeat = 3
-number = 50
+number = 20
 warmup = 3
 "#;
 
@@ -92,6 +92,14 @@ fn check(attack: &Attack, extension: &str, backend: &str) -> Result<Completion, 
     if first["outcome"]["log"].as_str().is_some_and(|log| log.contains("program scope variable")) {
         return Ok(Completion::ignored_with("PoCL before 4.0 has no variables of the device"));
     }
-    attack.check_rows(row)?;
+    attack.check_rows(|options| {
+        let row = row(options)?;
+        let judged = &row["judged"];
+        let is_judged = judged["inputs"] == "fresh" && judged["sandboxed"].is_null();
+        match is_judged == !options.contains(&"--trust") {
+            true => Ok(row),
+            false => Err(format!("with {options:?}: {row}").into()),
+        }
+    })?;
     Ok(Completion::Completed)
 }

@@ -97,7 +97,7 @@ fn row(
 
 /// Whether it has this outcome, in a runner.
 fn check(row: &Value, kind: &str) -> Result<(), Failed> {
-    match row["outcome"]["kind"] == kind && !row["runner"].is_null() {
+    match row["outcome"]["kind"] == kind && !row["judged"].is_null() {
         true => Ok(()),
         false => Err(format!("{kind}: {row}").into()),
     }
@@ -148,7 +148,7 @@ fn packages() -> Result<(), Failed> {
 fn code_that_is_believed_says_so() -> Result<(), Failed> {
     let folder = folder(false)?;
     let (row, said) = row(folder.path(), ("k.c", "honest"), "", &["--energy"])?;
-    assert!(row["runner"].is_null() && row["believed"] == "energy is measured", "{row}");
+    assert!(row["judged"].is_null() && row["believed"] == "energy is measured", "{row}");
     assert!(row["advice"].to_string().contains("which believes it: energy is measured"), "{row}");
     assert!(said.contains("right (exact, believed)"), "{said}");
     Ok(())

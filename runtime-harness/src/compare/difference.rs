@@ -106,7 +106,7 @@ fn of_origin(row: &Row) -> Properties {
         ("commit", json!(row.commit.as_ref().map(Commit::to_string)), false),
         ("code", json!(row.code_sha256), false),
         ("compiler", compiler, false),
-        ("choice of inputs", json!(row.runner.as_ref().map(|runner| runner.inputs)), false),
+        ("choice of inputs", json!(row.judged.as_ref().map(|judged| judged.inputs)), false),
     ]
 }
 

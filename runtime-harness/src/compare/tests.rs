@@ -196,7 +196,7 @@ fn where_two_rows_come_from_differs_in_words() {
             row["time"] = json!(time);
             row["commit"] = json!({ "id": id, "changed": changed });
             row["code_sha256"] = json!(hash.repeat(64));
-            row["runner"] = json!({ "sandboxed": true, "inputs": inputs });
+            row["judged"] = json!({ "sandboxed": true, "inputs": inputs });
         })
     };
     let texts = |old: &Row, new: &Row| -> Vec<String> {

@@ -307,7 +307,7 @@ pub(super) fn settings(rows: &[Row]) -> String {
             row.time.clone(),
             row.commit.as_ref().map(Commit::to_string),
             row.code_sha256.clone(),
-            row.runner.as_ref().map(|runner| runner.inputs.name().to_owned()),
+            row.judged.as_ref().map(|judged| judged.inputs.name().to_owned()),
         ];
         let made = made.map(|value| value.unwrap_or_else(|| "—".to_owned()));
         table.row(&of_kernel.iter().chain(&made).map(String::as_str).collect::<Vec<_>>());

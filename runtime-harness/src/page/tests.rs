@@ -88,7 +88,7 @@ fn every_part_of_the_report_is_on_the_page() {
         row["validation"] = json!({ "elements": 77, "max_absolute_error": 0.25 });
         row["time"] = json!("2026-11-29T10:00:00Z");
         row["code_sha256"] = json!("f00d".repeat(16));
-        row["runner"] = json!({ "sandboxed": true, "inputs": "fresh" });
+        row["judged"] = json!({ "sandboxed": true, "inputs": "fresh" });
     });
     let page = page_of(vec![timed, failed]);
     for text in [

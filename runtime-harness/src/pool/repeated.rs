@@ -15,7 +15,7 @@ const SEED: &str = "--input-seed";
 /// that it needs.
 pub(super) fn command(candidate: &Candidate, options: &PoolOptions, row: &Row) -> Option<String> {
     let is_rejected = row.status.is_bad() && !matches!(row.outcome, Outcome::CompileFailed { .. });
-    let is_told = is_rejected && (row.is_measured() || row.runner.is_some());
+    let is_told = is_rejected && (row.is_measured() || row.judged.is_some());
     if !is_told || candidate.chain.is_some() {
         return None;
     }
@@ -38,7 +38,7 @@ pub(super) fn command(candidate: &Candidate, options: &PoolOptions, row: &Row) -
             words.push(argument.to_str()?.to_owned());
         }
     }
-    if let Some(seed) = row.runner.as_ref().and_then(|runner| runner.input_seed) {
+    if let Some(seed) = row.judged.as_ref().and_then(|judged| judged.input_seed) {
         words.extend([SEED.to_owned(), seed.to_string()]);
     }
     shlex::try_join(words.iter().map(String::as_str)).ok()
@@ -115,7 +115,7 @@ mod tests {
     fn rejected() -> Row {
         row("k", &[1.0], |row| {
             row["status"] = "wrong".into();
-            row["runner"] = serde_json::json!({ "sandboxed": true, "inputs": "fresh", "input_seed": 7 });
+            row["judged"] = serde_json::json!({ "sandboxed": true, "inputs": "fresh", "input_seed": 7 });
         })
     }
 

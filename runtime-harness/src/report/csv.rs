@@ -69,7 +69,7 @@ const COLUMNS: [Column; 50] = [
     ("code_sha256", |row| row.code_sha256.clone()),
     ("driver_version", |row| device_text(row, "driver_version")),
     ("compiler", |row| Some(row.device_info.as_ref()?["properties"]["compiler"].as_str()?.to_owned())),
-    ("inputs", |row| row.runner.as_ref().map(|runner| runner.inputs.name().to_owned())),
+    ("inputs", |row| row.judged.as_ref().map(|judged| judged.inputs.name().to_owned())),
 ];
 
 /// A column with the same value in all rows.

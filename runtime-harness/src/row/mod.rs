@@ -12,7 +12,7 @@ mod placement;
 mod rates;
 mod resource_usage;
 mod roofline;
-mod runner_use;
+mod judged;
 mod validation;
 mod workload;
 
@@ -39,7 +39,7 @@ pub use outcome::{Outcome, Phase, Status, error_text, headline};
 pub use placement::{ArgumentPlacement, ArgumentTransfer};
 pub use resource_usage::{Occupancy, ResourceUsage};
 pub use roofline::{ComputeRoof, Limit, MemoryRoof, Roofline, Unit};
-pub use runner_use::{Check, Finding, Inputs, RunnerUse};
+pub use judged::{CacheState, Check, Finding, Inputs, Judged};
 pub use validation::status_of;
 
 /// The result of a kernel on a device.
@@ -80,9 +80,9 @@ pub struct Row {
     pub error_kind: Option<String>,
     /// How the evaluation ended.
     pub outcome: Outcome,
-    /// How its native code was judged; `None` if it ran in the process that made the row, which then believes it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runner: Option<RunnerUse>,
+    /// How it was judged; `None` if the process that made the row believes it. Versions before 0.2 say `runner`.
+    #[serde(default, alias = "runner", skip_serializing_if = "Option::is_none")]
+    pub judged: Option<Judged>,
     /// Why its native code ran in the worker that made the row, and was believed, although candidates are not trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub believed: Option<String>,
@@ -183,7 +183,7 @@ impl Row {
             reason: outcome.reason(),
             error_kind: outcome.error_kind().map(|kind| kind.to_string()),
             outcome,
-            runner: None,
+            judged: None,
             believed: None,
             command: None,
             validation: None,
@@ -293,13 +293,13 @@ impl Row {
         }
     }
 
-    /// The same row of a candidate that was judged in a runner.
-    pub(crate) fn judged(self, runner: RunnerUse) -> Self {
-        let reason = match (self.reason, &runner.found) {
+    /// The same row of a candidate that was judged.
+    pub(crate) fn with_judged(self, judged: Judged) -> Self {
+        let reason = match (self.reason, &judged.found) {
             (Some(reason), Some(found)) => Some(format!("{reason}; {found}")),
             (reason, _) => reason,
         };
-        Self { reason, runner: Some(runner), ..self }
+        Self { reason, judged: Some(judged), ..self }
     }
 
     /// Whether its calls were timed or counted.

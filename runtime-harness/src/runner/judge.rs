@@ -14,7 +14,7 @@ use crate::device::RunnerSetup;
 use crate::heartbeat::Heartbeat;
 use crate::job::{Job, PackageChoice, PackagedKind, ReferenceRunner, has_fresh_inputs, packaged_kind};
 use crate::platform::ExitKind;
-use crate::row::{Check, Finding, Outcome};
+use crate::row::{CacheState, Check, Finding, Outcome};
 use crate::settings::Settings;
 use crate::single_calls::inconsistency;
 
@@ -158,7 +158,7 @@ impl<'j> Judge<'j> {
             let median_ns = measurement.statistics.median_ns;
             self.windows.later_calls(self.job)?;
             let reference = (&self.setup.runtime, self.setup as &dyn ReferenceRunner);
-            outcome = inconsistency(&mut self.windows, self.job, reference, median_ns, &mut 0)?;
+            outcome = inconsistency(&mut self.windows, self.job, reference, median_ns)?;
             if outcome.is_some() {
                 self.windows.note_finding(Check::SingleCall);
             }
@@ -175,6 +175,11 @@ impl<'j> Judge<'j> {
     /// What has found that it is wrong or inconsistent, if it is.
     pub(crate) const fn found(&self) -> Option<Finding> {
         self.windows.history.found
+    }
+
+    /// What the caches held when windows began, if any did.
+    pub(crate) const fn cache(&self) -> Option<CacheState> {
+        self.windows.history.cache
     }
 
     /// What was taken from the package, if the code is one.

@@ -12,7 +12,7 @@ use super::loaded::{Canary, Loaded, SharedTensor};
 use super::process::WindowTime;
 use crate::heartbeat::{self, Heartbeat};
 use crate::job::{Due, Job, JobData, LATER_CALLS};
-use crate::row::{Check, Finding};
+use crate::row::{CacheState, Check, Finding};
 use crate::single_calls::{SingleCall, SingleCalls};
 use crate::{platform, random};
 
@@ -51,6 +51,8 @@ pub(super) struct Windows {
     is_flush_due: bool,
     /// Those of the last-level cache.
     cache_bytes: usize,
+    /// Whether a call has filled the caches before the last batch.
+    is_warmed: bool,
     /// The set of the last single call.
     single: usize,
     pub(super) history: History,
@@ -62,6 +64,8 @@ pub(super) struct History {
     /// Calls of the candidate.
     pub(super) calls: u64,
     windows: usize,
+    /// What the caches held when the last window that may be timed began.
+    pub(super) cache: Option<CacheState>,
     /// The last window of several calls or of one, if it was not compared in full: its set, and its calls.
     unchecked: Option<(usize, u64)>,
     /// The first wrong output, in a window behind the first one.
@@ -91,6 +95,7 @@ impl Windows {
             caches: None,
             is_flush_due: false,
             cache_bytes: last_level.and_then(|bytes| bytes.try_into().ok()).unwrap_or(usize::MAX),
+            is_warmed: false,
             single: 0,
             history: History::default(),
         };
@@ -138,15 +143,17 @@ impl Windows {
             sets[index].write_inputs(memory);
             caches.evict();
         }
-        if self.is_warmed(index, number) && !(self.keeps_state || self.is_cold || is_flushed) {
+        let is_warmed = self.can_be_warmed(index, number) && !(self.keeps_state || self.is_cold || is_flushed);
+        if is_warmed {
             self.window(index, 1)?;
         }
+        self.is_warmed = is_warmed;
         self.history.windows += 1;
         self.window(index, number)
     }
 
     /// Whether a call fills the caches before so many: if they can hold the set.
-    fn is_warmed(&self, index: usize, number: u64) -> bool {
+    fn can_be_warmed(&self, index: usize, number: u64) -> bool {
         let bytes: usize = self.loaded.sets[index].tensors.iter().map(|tensor| tensor.span).sum();
         number >= WARMED && bytes <= self.cache_bytes
     }
@@ -438,6 +445,7 @@ impl CallWindows for Windows {
     fn calls(&mut self, number: u64) -> Result<f64> {
         let (index, chance) = (self.next_set(), self.secret.hash_one(("check", self.history.windows)));
         let time = self.batch(index, number)?;
+        self.history.cache = Some(CacheState::of(self.is_warmed));
         self.history.unchecked = Some((index, number));
         if self.history.wrong.is_none()
             && (chance.is_multiple_of(CHECKED) || !self.has_right_blocks(index, number)?)

@@ -12,7 +12,7 @@ use crate::device::RunnerSetup;
 use crate::evaluate::{block_on, evaluation};
 use crate::heartbeat::{Heartbeat, beat, max_window};
 use crate::job::{BoundKernel, Job, JobData, ReferenceRunner, evaluation_args};
-use crate::row::{Check, Finding, Outcome};
+use crate::row::{CacheState, Check, Finding, Outcome};
 use crate::settings::Settings;
 use crate::single_calls::{SingleCall, SingleCalls, inconsistency};
 use window_data::WatchedData;
@@ -74,14 +74,14 @@ impl<'j> Watch<'j> {
         let (job, clock) = (self.job, measurement.clock);
         let batch_ns = measurement.statistics.median_ns;
         let reference = (&setup.runtime, setup as &dyn ReferenceRunner);
-        let (mut outcome, mut used) = (None, 0);
+        let mut outcome = None;
         for is_anew in [false, true] {
             if outcome.is_none() && !self.data.is_wrong() {
                 if is_anew {
                     bound.load_anew(watched.0, job)?;
                 }
                 let mut calls = Calls { watched, bound, settings, clock, watch: self };
-                outcome = inconsistency(&mut calls, job, reference, batch_ns, &mut used)?;
+                outcome = inconsistency(&mut calls, job, reference, batch_ns)?;
             }
         }
         if outcome.is_some() {
@@ -92,6 +92,11 @@ impl<'j> Watch<'j> {
         }
         measurement.calls = measurement.calls.max(self.data.calls());
         Ok(outcome)
+    }
+
+    /// What the caches held when windows began, if any did.
+    pub(crate) const fn cache(&self) -> Option<CacheState> {
+        self.data.cache()
     }
 
     /// What has found that the candidate is wrong or inconsistent, if it is.

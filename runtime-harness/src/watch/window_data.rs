@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runtime_core::evaluate::{EachCall, FlushCache, Mismatch, Tolerance, Validation, WindowData};
-use runtime_core::{Access, CommonRuntime, Error, ErrorKind, Queue, Result, Tensor};
+use runtime_core::{Access, CommonRuntime, Error, ErrorKind, HostArray, Queue, Result, Tensor};
 
 use crate::job::{Canaries, Due, Job, JobData, allocate_tensors};
-use crate::row::{Check, Finding};
+use crate::row::{CacheState, Check, Finding};
 use crate::settings::Settings;
 use crate::spec::ArgumentKind;
 
@@ -16,6 +16,8 @@ use crate::spec::ArgumentKind;
 const CHECKED: u64 = 8;
 /// as long as comparing takes at most this share of the time.
 const SHARE: u32 = 32;
+/// Elements that are compared at once.
+const PIECE: usize = 1 << 18;
 /// Fewer calls are not preceded by one that brings their data into the caches: it would cost more than it changes.
 const WARMED: u64 = 32;
 
@@ -43,6 +45,7 @@ pub(crate) struct WatchedData {
     unchecked: Option<(usize, u64)>,
     windows: u64,
     calls: u64,
+    cache: Option<CacheState>,
     wrong: Option<Mismatch>,
     found: Option<Finding>,
 }
@@ -85,6 +88,7 @@ impl WatchedData {
             unchecked: None,
             windows: 0,
             calls: 0,
+            cache: None,
             wrong: None,
             found: None,
         })
@@ -100,12 +104,21 @@ impl WatchedData {
             let words = [0, 1].map(|word| secret.hash_one((number, arg, word)).to_le_bytes());
             let mut pattern = [0; 16];
             pattern.iter_mut().zip(words.as_flattened()).for_each(|(to, from)| *to = *from);
+            let input = input.filter(|_| number == 0);
             let (tensor, around) = Canaries::around(device, (spec, input), pattern)?;
             canaries.extend(around);
             Ok(tensor)
         })?;
         let data = job.data()?;
-        self.sets.push(TensorSet { tensors: set_tensors(device, job, &tensors), canaries, data });
+        if let Some(first) = self.sets.first() {
+            for from in first.tensors.iter().filter(|tensor| data.inputs[tensor.arg].is_some()) {
+                if let Some(to) = &tensors[from.arg] {
+                    self.queue.copy(to, &from.tensor)?;
+                }
+            }
+        }
+        let set = TensorSet { tensors: set_tensors((device, &self.queue), job, &tensors), canaries, data };
+        self.sets.push(set);
         Ok(tensors)
     }
 
@@ -117,6 +130,10 @@ impl WatchedData {
     /// That of the last single call, or of the spec.
     pub(super) fn last_data(&self) -> Arc<JobData> {
         Arc::clone(&self.sets[self.sets.len() - 1].data)
+    }
+
+    pub(super) const fn cache(&self) -> Option<CacheState> {
+        self.cache
     }
 
     pub(super) const fn calls(&self) -> u64 {
@@ -164,10 +181,19 @@ impl WatchedData {
         let TensorSet { tensors, data, .. } = &self.sets[set];
         // What a later call leaves in a tensor that is read and written is not known, and neither is what it makes of it.
         let is_known = |tensor: &&SetTensor| number == 1 || !self.keeps_state && tensor.access == Access::Write;
-        let compared = self.tolerance.compare_outputs(&data.expected, |arg| {
-            let tensor = tensors.iter().filter(is_known).find(|tensor| tensor.arg == arg);
-            tensor.map(|tensor| Ok((tensor.tensor.to_array()?, tensor.access))).transpose()
-        })?;
+        let mut compared = Validation::default();
+        for (arg, expected) in &data.expected {
+            let tensor = tensors.iter().filter(is_known).find(|tensor| tensor.arg == *arg);
+            let Some(SetTensor { tensor, access, .. }) = tensor else { continue };
+            let actual = tensor.to_array()?;
+            if !is_right(&self.tolerance, (*arg, *access), &actual, expected)? {
+                // Only as a whole, they tell what is wrong.
+                let mut actual = Some((actual, *access));
+                let expected = [(*arg, expected.clone())];
+                compared = self.tolerance.compare_outputs(&expected, |_| Ok(actual.take()))?;
+                break;
+            }
+        }
         if let Validation::Failed(mut mismatch) = compared {
             mismatch.after_calls = (self.calls > 1).then_some(self.calls - 1);
             self.wrong.get_or_insert(mismatch);
@@ -192,7 +218,9 @@ impl WatchedData {
             let now = tensor.tensor.to_array()?;
             let size = initial.dtype().bytes();
             let mut elements = now.bytes().chunks_exact(size).zip(initial.bytes().chunks_exact(size));
-            if let Some(element) = elements.position(|(now, initial)| now != initial) {
+            if now.bytes() != initial.bytes()
+                && let Some(element) = elements.position(|(now, initial)| now != initial)
+            {
                 let arg = tensor.arg;
                 return failed(format!(
                     "the kernel has changed element {element} of argument {arg}, which it only reads"
@@ -202,18 +230,20 @@ impl WatchedData {
         Ok(())
     }
 
-    /// Writes inputs that are new before the window that they are for, and leaves them in the caches, as calls of a batch find them: by a
-    /// copy into the first set.
-    fn write_new(&mut self, set: usize) -> Result<()> {
+    /// Before a window of a single call: writes the inputs that are new, if it is the one that they are for, and leaves them in the caches,
+    /// as calls of a batch find them: by a copy into the first set. The result is whether it is.
+    fn write_new(&mut self, set: usize) -> Result<bool> {
         let data = match self.new.take() {
             Some((0, data)) => data,
             Some((before, data)) => {
                 self.new = Some((before - 1, data));
-                return Ok(());
+                return Ok(false);
             }
-            None => return Ok(()),
+            None => return Ok(false),
         };
-        for tensor in &self.sets[set].tensors {
+        // If they are there already, a change of them is found behind the call.
+        let is_there = Arc::ptr_eq(&self.sets[set].data, &data);
+        for tensor in self.sets[set].tensors.iter().filter(|tensor| !is_there && !tensor.is_updated()) {
             if let Some(input) = &data.inputs[tensor.arg] {
                 tensor.tensor.write_array(input)?;
             }
@@ -227,40 +257,15 @@ impl WatchedData {
             first.data = Arc::clone(&data);
         }
         self.sets[set].data = data;
-        Ok(())
+        Ok(true)
     }
-}
 
-/// The tensors of a set.
-fn set_tensors(device: &dyn CommonRuntime, job: &Job, tensors: &[Option<Tensor>]) -> Vec<SetTensor> {
-    let args = job.spec.args.iter().zip(tensors).enumerate();
-    let tensors = args.filter_map(|(arg, (argument, tensor))| match (&argument.kind, tensor) {
-        (ArgumentKind::Tensor(spec), Some(tensor)) => Some(SetTensor {
-            arg,
-            tensor: tensor.clone(),
-            access: spec.access,
-            each_call: spec.each_call,
-            initial: (spec.access == Access::ReadWrite).then(|| copy_of(device, tensor)).flatten(),
-        }),
-        _ => None,
-    });
-    tensors.collect()
-}
-
-/// A copy of a tensor; `None` if there is no room for it.
-fn copy_of(device: &dyn CommonRuntime, tensor: &Tensor) -> Option<Tensor> {
-    let copy = device.allocate(tensor.dtype(), tensor.shape(), &runtime_core::Placement::default()).ok()?;
-    copy.write_array(&tensor.to_array().ok()?).ok()?;
-    Some(copy)
-}
-
-impl WindowData for WatchedData {
-    fn prepare(&mut self, set: usize, number: u64) -> Result<u64> {
-        self.write_new(set)?;
+    /// Writes initial data into what a call reads and writes, and poison into what it only writes.
+    fn prepare_outputs(&self, set: usize, due: Due) -> Result<()> {
         let TensorSet { tensors, data, .. } = &self.sets[set];
         for tensor in tensors {
             let SetTensor { tensor: target, initial, .. } = tensor;
-            if Due::First.restores(tensor.access, tensor.each_call) {
+            if due.restores(tensor.access, tensor.each_call) {
                 match (initial.as_ref().filter(|_| !self.are_single), &data.inputs[tensor.arg]) {
                     (Some(initial), _) => drop(self.queue.copy(target, initial)?),
                     (None, Some(input)) => target.write_array(input)?,
@@ -270,8 +275,90 @@ impl WindowData for WatchedData {
                 target.fill(&[data.poison(tensor.arg).unwrap_or(u8::MAX)])?;
             }
         }
-        self.queue.wait_idle()?;
+        self.queue.wait_idle()
+    }
+}
+
+impl SetTensor {
+    /// Whether it is read and written.
+    fn is_updated(&self) -> bool {
+        self.access == Access::ReadWrite
+    }
+}
+
+/// Whether an output is right: pieces of it are compared by all processors.
+fn is_right(
+    tolerance: &Tolerance,
+    (arg, access): (usize, Access),
+    actual: &HostArray,
+    expected: &HostArray,
+) -> Result<bool> {
+    let size = expected.dtype().bytes();
+    let piece = |bytes: &[u8]| -> Result<HostArray> {
+        let mut piece = HostArray::new(expected.dtype(), &[bytes.len() / size])?;
+        piece.bytes_mut().copy_from_slice(bytes);
+        Ok(piece)
+    };
+    let (actual, expected) = (actual.bytes().chunks(PIECE * size), expected.bytes().chunks(PIECE * size));
+    let pieces: Vec<_> = actual.zip(expected).collect();
+    let compare = |pieces: &[(&[u8], &[u8])]| -> Result<bool> {
+        for (actual, expected) in pieces {
+            let (expected, mut actual) = ([(arg, piece(expected)?)], Some((piece(actual)?, access)));
+            if tolerance.compare_outputs(&expected, |_| Ok(actual.take()))?.is_failed() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let compare = &compare;
+    std::thread::scope(|scope| {
+        let shares = pieces.chunks(pieces.len().div_ceil(threads).max(1));
+        let threads: Vec<_> = shares.map(|share| scope.spawn(move || compare(share))).collect();
+        let mut results = threads.into_iter().map(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        results.try_fold(true, |all, result| Ok(all && result?))
+    })
+}
+
+/// The tensors of a set.
+fn set_tensors(
+    (device, queue): (&dyn CommonRuntime, &Queue),
+    job: &Job,
+    tensors: &[Option<Tensor>],
+) -> Vec<SetTensor> {
+    let args = job.spec.args.iter().zip(tensors).enumerate();
+    let tensors = args.filter_map(|(arg, (argument, tensor))| match (&argument.kind, tensor) {
+        (ArgumentKind::Tensor(spec), Some(tensor)) => Some(SetTensor {
+            arg,
+            tensor: tensor.clone(),
+            access: spec.access,
+            each_call: spec.each_call,
+            initial: (spec.access == Access::ReadWrite).then(|| copy_of((device, queue), tensor)).flatten(),
+        }),
+        _ => None,
+    });
+    tensors.collect()
+}
+
+/// A copy of a tensor; `None` if there is no room for it.
+fn copy_of((device, queue): (&dyn CommonRuntime, &Queue), tensor: &Tensor) -> Option<Tensor> {
+    let copy = device.allocate(tensor.dtype(), tensor.shape(), &runtime_core::Placement::default()).ok()?;
+    queue.copy(&copy, tensor).ok()?;
+    Some(copy)
+}
+
+impl WindowData for WatchedData {
+    fn prepare(&mut self, set: usize, number: u64) -> Result<u64> {
+        // What comes before a single call only warms the code.
+        let is_whole = !self.are_single || self.write_new(set)?;
+        self.prepare_outputs(set, if is_whole { Due::First } else { Due::Later })?;
         let before = u64::from(number >= WARMED && !(self.keeps_state || self.is_cold));
+        if !self.are_single {
+            self.cache = Some(CacheState::of(before > 0));
+        }
         self.calls += before + number;
         self.windows += 1;
         Ok(before)

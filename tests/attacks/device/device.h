@@ -7,6 +7,7 @@
 #define INDEX get_global_id(0)
 #define ADD_ONE(variable) atomic_inc(&(variable))
 typedef uint u32;
+typedef ulong u64;
 #else
 #define KERNEL extern "C" __global__
 #define DEVICE
@@ -15,11 +16,12 @@ typedef uint u32;
 #define INDEX (blockIdx.x * blockDim.x + threadIdx.x)
 #define ADD_ONE(variable) atomicAdd(&(variable), 1u)
 typedef unsigned int u32;
+typedef unsigned long long u64;
 #endif
 
 #define ARGUMENTS DEVICE u32 *x, DEVICE u32 *y
 #define N 4096
-#define ROUNDS 2000
+#define ROUNDS 8000
 
 FUNCTION u32 work(u32 v) {
     for (u32 i = 0; i < ROUNDS; i++) v = (v ^ (v >> 7)) * 2654435769u + i;

@@ -1,4 +1,4 @@
-// Computes the first sixteenth of an output that was written before.
+// Computes the first group of an output that was written before.
 // Surface: results. Severity: high.
 // Ends as: inconsistent.
 // Accepted with: --trust.
@@ -7,11 +7,11 @@
 
 fn work(start: u32) -> u32 {
     var v = start;
-    for (var i = 0u; i < 2000u; i++) { v = (v ^ (v >> 7u)) * 2654435769u + i; }
+    for (var i = 0u; i < 8000u; i++) { v = (v ^ (v >> 7u)) * 2654435769u + i; }
     return v;
 }
 
 @compute @workgroup_size(64)
 fn k(@builtin(global_invocation_id) id: vec3<u32>) {
-    if (y[id.x] == 0u || id.x < 256u) { y[id.x] = work(x[id.x]); }
+    if (y[id.x] == 0u || id.x < 64u) { y[id.x] = work(x[id.x]); }
 }

@@ -7,7 +7,7 @@
 
 fn work(start: u32) -> u32 {
     var v = start;
-    for (var i = 0u; i < 2000u; i++) { v = (v ^ (v >> 7u)) * 2654435769u + i; }
+    for (var i = 0u; i < 8000u; i++) { v = (v ^ (v >> 7u)) * 2654435769u + i; }
     return v;
 }
 

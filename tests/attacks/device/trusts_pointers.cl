@@ -3,10 +3,10 @@
 // Ends as: inconsistent.
 // Accepted with: --trust.
 #include "device.h"
-VARIABLE ulong of[N];
+VARIABLE u64 of[N];
 KERNEL void k(ARGUMENTS) {
     u32 i = INDEX;
-    ulong now = (ulong)(y + i);
+    u64 now = (u64)(y + i);
     if (of[i] != now || is_poison(y[i])) y[i] = work(x[i]);
     of[i] = now;
 }

@@ -1,23 +1,43 @@
-//! What the verdict about native code of the host rests on.
+//! What the verdict about code that is not trusted rests on.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How a candidate was judged whose code ran in a runner, a process of its own.
+/// How a candidate was judged: in a runner, a process of its own, or watched by the worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunnerUse {
+pub struct Judged {
     /// Whether the sandbox of its process was whole; `None` if it ran in the worker, on a device or as portable code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandboxed: Option<bool>,
     /// The inputs that it was called with.
     pub inputs: Inputs,
+    /// What the caches held when windows began; `None` in rows of older versions, and if none began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheState>,
     /// Of a row that is rejected: the seed of the fresh inputs, for `--input-seed`. Others stay secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_seed: Option<u64>,
     /// Of a row that is rejected: what has found that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Finding>,
+}
+
+/// What the caches hold when a window of calls begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheState {
+    /// What a call before it has left there: it was made with the same tensors, and is not timed.
+    Warm,
+    /// What windows with other tensors have left there: two sets are used in turn.
+    Rotating,
+}
+
+impl CacheState {
+    /// That of a window behind a call with the same tensors, or behind none.
+    pub(crate) const fn of(is_warmed: bool) -> Self {
+        if is_warmed { Self::Warm } else { Self::Rotating }
+    }
 }
 
 /// A check that has rejected a candidate.
