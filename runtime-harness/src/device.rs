@@ -8,6 +8,7 @@ use runtime_core::backend::LoadOutcome;
 use runtime_core::{CodeFormat, CommonRuntime, DeviceInfo, DeviceKind, ErrorKind, Options, Result, Runtime};
 use serde_json::Value;
 
+use crate::candidate::Requirement;
 use crate::describe;
 use crate::device_lock::{DeviceLock, lock_key};
 use crate::heartbeat::Heartbeat;
@@ -46,6 +47,8 @@ pub(crate) struct RunnerSetup {
     pub(crate) backend: PathBuf,
     /// Whether a kernel is refused that cannot have inputs that it has never seen.
     pub(crate) needs_fresh_inputs: bool,
+    /// Whether native code is refused that cannot run in a runner.
+    pub(crate) needs_sandbox: bool,
 }
 
 impl RunnerSetup {
@@ -54,7 +57,16 @@ impl RunnerSetup {
         let loaded = runtime.load_report().iter().filter(|line| line.outcome == LoadOutcome::Loaded);
         let mut host = loaded.filter(|line| line.target.as_deref() == Some("host"));
         let backend = host.next().map(|line| line.path.clone()).filter(|path| path.is_file())?;
-        Some(Self { runtime: runtime.clone(), backend, needs_fresh_inputs })
+        Some(Self { runtime: runtime.clone(), backend, needs_fresh_inputs, needs_sandbox: false })
+    }
+
+    /// The setup for a candidate that requires this.
+    pub(crate) fn requiring(&self, required: &[Requirement]) -> Self {
+        Self {
+            needs_fresh_inputs: self.needs_fresh_inputs || required.contains(&Requirement::Fresh),
+            needs_sandbox: required.contains(&Requirement::Sandbox),
+            ..self.clone()
+        }
     }
 }
 

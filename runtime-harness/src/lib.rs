@@ -70,7 +70,7 @@ pub mod tune;
 mod watch;
 pub mod worker;
 
-pub use candidate::Candidate;
+pub use candidate::{Candidate, Requirement};
 pub use compare::Comparison;
 pub use device::DeviceUnderTest;
 pub use device_lock::DeviceLock;
@@ -82,5 +82,5 @@ pub use pool::{Pool, PoolOptions};
 pub use report::Report;
 pub use row::{Outcome, Phase, Row, Status};
 pub use settings::Settings;
-pub use spec::{Overrides, Spec};
+pub use spec::{Overrides, Spec, SpecSource};
 pub use tune::Tuner;

@@ -111,6 +111,7 @@ const REVIEWED: &[(&str, &[&str])] = &[
             "core/tensor/safetensors/save.rs save",
             "harness/peak/store.rs in_folder",
             "harness/report/mod.rs read",
+            "harness/server/socket.rs bind",
             "harness/text_file.rs read",
             "harness/tune/tuner.rs log",
             "package/builder.rs new",
@@ -159,7 +160,6 @@ const REVIEWED: &[(&str, &[&str])] = &[
         "Specs and candidates are data: what runs them in this process is unsafe, and tuners and pools run them in others.",
         &[
             "harness/candidate.rs options",
-            "harness/candidate.rs spec",
             "harness/chain/request.rs specs",
             "harness/spec/mod.rs kernel",
             "harness/spec/mod.rs load",

@@ -99,12 +99,10 @@ impl<'a> Evaluator<'a> {
 
     fn candidate(&self, spec: &Spec, device: &str) -> Candidate {
         Candidate {
-            spec: spec.path.clone(),
-            device: device.to_owned(),
             overrides: spec.overrides.clone(),
             settings: self.arguments.settings.settings(),
             options: self.arguments.open.options(),
-            chain: None,
+            ..Candidate::new(&*spec.path, device)
         }
     }
 }

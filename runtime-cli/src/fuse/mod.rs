@@ -139,12 +139,11 @@ impl FuseArguments {
         let (first, more) =
             self.specs.split_first().ok_or_else(|| Error::invalid("give at least one spec"))?;
         Ok(Candidate {
-            spec: first.clone(),
-            device,
             overrides: overrides.clone(),
             settings: self.settings.settings(),
             options: self.open.options(),
             chain: Some(ChainRequest { specs: more.to_vec(), links: self.links.clone(), keep: self.keep }),
+            ..Candidate::new(&**first, device)
         })
     }
 }

@@ -96,7 +96,7 @@ fn check(attack: &Attack, extension: &str, backend: &str) -> Result<Completion, 
         let row = row(options)?;
         let judged = &row["judged"];
         let is_judged = judged["inputs"] == "fresh" && judged["sandboxed"].is_null();
-        match is_judged == !options.contains(&"--trust") {
+        match is_judged != options.contains(&"--trust") {
             true => Ok(row),
             false => Err(format!("with {options:?}: {row}").into()),
         }

@@ -1,4 +1,4 @@
-//! Tests of the command that need what may not be there: emulated boards, launchers of workers, and a sandbox.
+//! Tests of the command that need what may not be there: emulated boards, launchers of workers, a sandbox, Python.
 
 mod attacks;
 mod boards;
@@ -7,6 +7,7 @@ mod device_attacks;
 mod honest;
 mod jobs;
 mod launchers;
+mod python;
 mod sandboxed;
 
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         device_attacks::trials(),
         honest::trials(),
         jobs::trials(),
+        python::trials(),
     ]
     .into_iter()
     .flatten();

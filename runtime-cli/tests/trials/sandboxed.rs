@@ -41,6 +41,11 @@ pub(crate) fn trial_with(
 
 /// `runtime eval --isolate` in a folder, with these backends, without caches and locks.
 pub(crate) fn command(folder: &Path, backends: &[&str]) -> Command {
+    command_of(&["eval", "--isolate"], folder, backends)
+}
+
+/// The same of another command.
+pub(crate) fn command_of(arguments: &[&str], folder: &Path, backends: &[&str]) -> Command {
     let runtime = Path::new(env!("CARGO_BIN_EXE_runtime"));
     let libraries = backends.iter().map(|name| {
         let file = format!("{}runtime_{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
@@ -48,7 +53,7 @@ pub(crate) fn command(folder: &Path, backends: &[&str]) -> Command {
     });
     let libraries = std::env::join_paths(libraries).unwrap_or_default();
     let mut command = Command::new(runtime);
-    command.args(["eval", "--isolate"]).current_dir(folder).env("RUNTIME_BACKENDS", libraries);
+    command.args(arguments).current_dir(folder).env("RUNTIME_BACKENDS", libraries);
     command.env("RUNTIME_CACHE", "off").env("RUNTIME_SHARE", "1");
     command
 }

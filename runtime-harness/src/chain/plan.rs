@@ -9,7 +9,6 @@ use runtime_core::{CodeFormat, Error, LaunchConfig, Options, Result};
 
 use super::{Chain, Operand};
 use crate::spec::{ArgumentKind, Spec};
-use crate::text_file;
 
 /// The code of a kernel, and what it is launched with.
 struct Planned<'c> {
@@ -93,7 +92,7 @@ impl Chain {
         }
         Ok(Planned {
             spec,
-            code: text_file::read(&spec.kernel.path)?,
+            code: spec.kernel.text()?.into_owned(),
             path: spec.kernel.path.display().to_string(),
             options: load_options(spec),
             groups: geometry.groups,

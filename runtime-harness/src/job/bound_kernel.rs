@@ -206,7 +206,7 @@ pub(crate) fn kernel_source(job: &Job, code: &KernelSource, kind: DeviceKind) ->
     if !is_compiled || SandboxPolicy::of_process()? == SandboxPolicy::Off {
         return Ok(source);
     }
-    match std::path::absolute(&job.spec.path).ok().as_deref().and_then(Path::parent).and_then(Path::to_str) {
+    match job.spec.folder().as_deref().and_then(Path::to_str) {
         Some(folder) => Ok(source.option("readable", folder)),
         None => Ok(source),
     }

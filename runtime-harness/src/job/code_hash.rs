@@ -17,7 +17,10 @@ pub(crate) fn code_sha256(spec: &Spec, device: &dyn CommonRuntime) -> Option<Str
 }
 
 fn file_sha256(code: &KernelSource, specialise: &Specialise) -> Option<String> {
-    let mut hasher = Sha256::new_with_prefix(read_file(&code.path).ok()?);
+    let mut hasher = match &code.text {
+        Some(text) => Sha256::new_with_prefix(text.as_bytes()),
+        None => Sha256::new_with_prefix(read_file(&code.path).ok()?),
+    };
     for (name, value) in &specialise.constants {
         hasher.update(format!("\0{name}={value}"));
     }
@@ -49,13 +52,15 @@ mod tests {
         let path = folder.path().join("k.c");
         std::fs::write(&path, "abc").unwrap();
         let (entry, format) = ("k".to_owned(), CodeFormat::C);
-        let code = KernelSource { path, entry, format, file: None, options: Options::new() };
+        let code = KernelSource { path, entry, format, file: None, text: None, options: Options::new() };
         let plain = Specialise { constants: Vec::new(), element: None };
         let with = |n: i64| Specialise { constants: vec![("N".to_owned(), n.into())], element: None };
         let typed = Specialise { element: Some(DType::F16), ..plain.clone() };
         // FIPS 180-2, appendix B.1.
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(file_sha256(&code, &plain).as_deref(), Some(abc));
+        let inline = KernelSource { path: "none".into(), text: Some("abc".into()), ..code.clone() };
+        assert_eq!(file_sha256(&inline, &plain).as_deref(), Some(abc));
         let mut all: Vec<_> =
             [plain, with(1), with(2), typed].iter().map(|it| file_sha256(&code, it)).collect();
         all.push(of_all([all[0].clone(), all[1].clone()].into_iter()));

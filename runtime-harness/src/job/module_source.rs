@@ -1,4 +1,4 @@
-//! Makes the `ModuleSource` of a spec: its file, load options, constants and element type.
+//! Makes the `ModuleSource` of a spec: its code, load options, constants and element type.
 
 use runtime_core::{CodeFormat, DType, Error, ModuleSource, OptionValue, Result};
 
@@ -10,7 +10,11 @@ use crate::spec::{KernelSource, Specialise};
 /// `Unsupported` for constants of code that has none.
 pub(crate) fn module_source(code: &KernelSource, specialise: &Specialise) -> Result<ModuleSource> {
     let portable = code.format == CodeFormat::WGSL;
-    let mut source = if portable { ModuleSource::wgsl_file(&code.path) } else { native(code) };
+    let mut source = match &code.text {
+        _ if !portable => native(code),
+        Some(text) => ModuleSource::wgsl(text),
+        None => ModuleSource::wgsl_file(&code.path),
+    };
     for (key, value) in code.options.iter().filter(|(key, _)| !(portable && *key == "unchecked")) {
         source = source.option(key, value.clone());
     }
@@ -56,8 +60,12 @@ fn unchecked(source: ModuleSource) -> ModuleSource {
 
 #[allow(unsafe_code, reason = "the one place where native code is trusted")]
 fn native(code: &KernelSource) -> ModuleSource {
-    // SAFETY: whoever made the job has vouched for its code and argument list.
-    unsafe { ModuleSource::native_file(code.format.clone(), &code.path) }
+    match &code.text {
+        // SAFETY: whoever made the job has vouched for its code and argument list.
+        Some(text) => unsafe { ModuleSource::native(code.format.clone(), text.as_bytes()) },
+        // SAFETY: as above.
+        None => unsafe { ModuleSource::native_file(code.format.clone(), &code.path) },
+    }
 }
 
 fn c_literal(value: &OptionValue) -> String {

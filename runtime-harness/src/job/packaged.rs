@@ -245,6 +245,7 @@ mod tests {
 
     fn code(file: Option<&str>, entry: &str) -> KernelSource {
         KernelSource {
+            text: None,
             path: "k.rtpkg".into(),
             entry: entry.to_owned(),
             format: KernelSource::PACKAGE.into(),

@@ -83,6 +83,16 @@ pub(crate) fn end_as(kind: ExitKind) -> ! {
     }
 }
 
+/// Runs `create`, during which no thread of this process makes a file that others than its user may use.
+pub(crate) fn create_privately<T>(create: impl FnOnce() -> T) -> T {
+    // SAFETY: only sets an attribute of this process.
+    let before = unsafe { libc::umask(0o177) };
+    let created = create();
+    // SAFETY: as above.
+    unsafe { libc::umask(before) };
+    created
+}
+
 /// A stream whose other end may be closed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Watched {

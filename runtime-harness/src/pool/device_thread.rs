@@ -14,7 +14,8 @@ use super::task_queue::{Task, TaskQueue};
 use super::worker_process::WorkerProcess;
 use super::{PoolOptions, ending, repeated};
 use crate::row::{Outcome, Phase, Row};
-use crate::worker::protocol::{self, Ended, Hello, Reply, Request};
+use crate::spec::SpecSource;
+use crate::worker::protocol::{self, Ended, Hello, Progress, Reply, Request};
 
 /// Time limit for the last line of a worker.
 const LAST_LINE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -56,6 +57,8 @@ enum Failure {
     Lost(Box<Outcome>),
     /// The other threads have evaluated all candidates.
     NotNeeded,
+    /// Nobody wants the row.
+    Cancelled,
     /// The pool was dropped.
     Stopped,
 }
@@ -157,6 +160,9 @@ impl DeviceThread {
     /// The last reply to a candidate; `None` if it was put back, or the pool was dropped.
     fn evaluate(&mut self, task: Task) -> Option<Reply> {
         loop {
+            if task.ticket.is_cancelled() {
+                return self.judge(task, Failure::Cancelled);
+            }
             if let Some(reason) = &self.unusable {
                 let reason = format!("{} is not used any more: {reason}", self.device);
                 return Some(self.row(&task, Outcome::Skipped { reason }, None));
@@ -186,6 +192,7 @@ impl DeviceThread {
                 self.inbox.queue.put_back(task);
                 None
             }
+            Failure::Cancelled => Some(Reply::Cancelled { id: task.ticket.id, cancelled: Progress::Running }),
             Failure::Stopped => None,
         }
     }
@@ -194,7 +201,7 @@ impl DeviceThread {
         let row = Row::unmeasured(&task.spec, &task.settings(), &self.device, outcome);
         let (reason, commit) = (reason.or(row.reason), task.commit.clone());
         let row = Row { reason, commit, device_info: self.device_info.clone(), ..row };
-        Reply::Row { id: task.id, row: Box::new(row), last: false }
+        Reply::Row { id: task.ticket.id, row: Box::new(row), last: false }
     }
 
     fn attempt(&mut self, task: &Task) -> Result<Reply, Failure> {
@@ -209,17 +216,21 @@ impl DeviceThread {
         let mut deadline = Deadline::new(&self.options, task.time_limit());
         let mut operation = None;
         loop {
-            let reply = match self.inbox.wait(number, deadline.left()) {
+            let reply = match self.inbox.wait_for(Some(&task.ticket), number, deadline.left()) {
                 Incoming::Reply(Reply::Ended { ended }) => return Err(self.worker_ended(ended, operation)),
                 Incoming::Reply(reply) => reply,
                 Incoming::Closed => return Err(self.worker_ended(Ended::default(), operation)),
                 Incoming::TimedOut => return Err(self.timed_out(&deadline, operation)),
+                Incoming::Cancelled => {
+                    self.end_worker(WorkerProcess::kill);
+                    return Err(Failure::Cancelled);
+                }
                 Incoming::Stopped => return Err(Failure::Stopped),
             };
             if reply.id() != Some(id) {
                 continue;
             }
-            let reply = reply.with_id(task.id);
+            let reply = reply.with_id(task.ticket.id);
             if reply.is_final() {
                 return Ok(self.as_given(reply, task));
             }
@@ -235,8 +246,9 @@ impl DeviceThread {
     fn request(&self, id: u64, task: &Task) -> Result<Request, Failure> {
         let mut candidate = task.candidate.clone();
         if self.options.launch.is_some() {
+            let first = if let SpecSource::File(path) = &mut candidate.spec { Some(path) } else { None };
             let more = candidate.chain.as_mut().map(|chain| &mut chain.specs);
-            for spec in std::iter::once(&mut candidate.spec).chain(more.into_iter().flatten()) {
+            for spec in first.into_iter().chain(more.into_iter().flatten()) {
                 *spec = std::path::absolute(&spec).map_err(|error| {
                     let message = format!("{}: {error}", spec.display());
                     Failure::Outcome(Box::new(Outcome::LaunchFailed { message }), None)
@@ -303,7 +315,7 @@ impl DeviceThread {
                 Incoming::Closed => return Err(self.worker_ended(Ended::default(), Some(operation))),
                 Incoming::Stopped => return Err(Failure::Stopped),
                 // A launcher may print anything before.
-                Incoming::Reply(_) => {}
+                Incoming::Reply(_) | Incoming::Cancelled => {}
                 Incoming::TimedOut if self.inbox.queue.is_drained() => {
                     self.end_worker(WorkerProcess::kill);
                     return Err(Failure::NotNeeded);

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::event::Event;
-use super::task_queue::TaskQueue;
+use super::task_queue::{TaskQueue, Ticket};
 use crate::worker::protocol::Reply;
 
 /// What a worker said in time.
@@ -17,6 +17,8 @@ pub(super) enum Incoming {
     Closed,
     /// Nothing.
     TimedOut,
+    /// Nothing that matters: nobody wants the row.
+    Cancelled,
     /// Nothing that matters: the pool was dropped.
     Stopped,
 }
@@ -54,8 +56,17 @@ impl Inbox {
 
     /// Waits for a reply of a worker.
     pub(super) fn wait(&mut self, worker: u64, timeout: Duration) -> Incoming {
+        self.wait_for(None, worker, timeout)
+    }
+
+    /// Waits for a reply about a candidate.
+    pub(super) fn wait_for(&mut self, ticket: Option<&Ticket>, worker: u64, timeout: Duration) -> Incoming {
         let begin = Instant::now();
         loop {
+            // Whoever cancels it wakes this thread afterwards.
+            if ticket.is_some_and(Ticket::is_cancelled) {
+                return Incoming::Cancelled;
+            }
             let event = match self.events.recv_timeout(timeout.saturating_sub(begin.elapsed())) {
                 Ok(event) => event,
                 Err(RecvTimeoutError::Timeout) => return Incoming::TimedOut,
@@ -76,7 +87,7 @@ impl Inbox {
         while !self.has_ended(worker) {
             match self.wait(worker, timeout.saturating_sub(begin.elapsed())) {
                 Incoming::Reply(_) | Incoming::Closed => {}
-                Incoming::TimedOut | Incoming::Stopped => return None,
+                Incoming::TimedOut | Incoming::Cancelled | Incoming::Stopped => return None,
             }
         }
         self.ended.1.take()

@@ -23,14 +23,18 @@ use runtime_core::{Error, ErrorKind, Result};
 
 use crate::candidate::Candidate;
 use crate::commit::Commits;
-use crate::worker::protocol::Reply;
+use crate::spec::{Spec, SpecSource};
+use crate::worker::protocol::{Progress, Reply};
 use device_thread::DeviceThread;
 use stopper::Running;
-use task_queue::{Task, TaskQueue};
+use task_queue::{Task, TaskQueue, Ticket};
 
 pub use launch_template::LaunchTemplate;
 pub use options::PoolOptions;
 pub use stopper::Stopper;
+
+/// The most devices that have workers. More than any machine has; names that are wrong count, too.
+const MAX_DEVICES: usize = 64;
 
 /// Evaluates candidates in worker processes: one per device, which is replaced after a crash, a timeout or a device error.
 ///
@@ -46,22 +50,14 @@ pub use stopper::Stopper;
 /// ```no_run
 /// use std::sync::mpsc;
 ///
-/// use runtime_core::Options;
 /// use runtime_harness::worker::protocol::Reply;
-/// use runtime_harness::{Candidate, Overrides, Pool, PoolOptions, Settings};
+/// use runtime_harness::{Candidate, Pool, PoolOptions};
 ///
 /// # fn main() -> runtime_core::Result<()> {
 /// let (sender, replies) = mpsc::channel();
 /// let mut pool = Pool::new(PoolOptions::new("/usr/bin/runtime"), sender);
 /// for (id, spec) in (0..).zip(["a.toml", "b.toml"]) {
-///     pool.submit(id, Candidate {
-///         spec: spec.into(),
-///         device: "cuda:0".to_owned(),
-///         overrides: Overrides::default(),
-///         settings: Settings::default(),
-///         options: Options::new(),
-///         chain: None,
-///     })?;
+///     pool.submit(id, Candidate::new(spec, "cuda:0"))?;
 /// }
 /// pool.finish();
 /// for reply in replies {
@@ -108,11 +104,49 @@ impl Pool {
     /// Those of [`Spec::load`](crate::Spec::load); `OutOfResources` if no thread can be started.
     pub fn submit(&mut self, id: u64, candidate: Candidate) -> Result<()> {
         let spec = candidate.load()?;
+        self.submit_loaded((0, id), candidate, spec)
+    }
+
+    /// The same of a client, with whom others take turns, and whose spec is loaded.
+    pub(crate) fn submit_loaded(
+        &mut self,
+        (client, id): (u64, u64),
+        candidate: Candidate,
+        spec: Spec,
+    ) -> Result<()> {
         let queue = Arc::clone(&self.device(&candidate.device)?.queue);
-        let commit = self.commits.of(&spec.path);
+        let file = matches!(candidate.spec, SpecSource::File(_)).then_some(&spec.path);
+        let commit = file.and_then(|path| self.commits.of(path));
         self.outstanding.fetch_add(1, Ordering::SeqCst);
-        queue.push(Task { id, candidate, spec, commit, lost_workers: 0 });
+        let ticket = Arc::new(Ticket::new(client, id));
+        queue.push(Task { ticket, candidate, spec, commit, lost_workers: 0 });
         Ok(())
+    }
+
+    /// Cancels the candidates with the number `id`: the last reply is [`Reply::Cancelled`], or the row if that is made already. Returns
+    /// `false` if there is none without a last reply.
+    pub fn cancel(&self, id: u64) -> bool {
+        self.cancel_all(|ticket| ticket.id == id)
+    }
+
+    /// Cancels all candidates of a client.
+    pub(crate) fn cancel_client(&self, client: u64) {
+        self.cancel_all(|ticket| ticket.client == client);
+    }
+
+    fn cancel_all(&self, is_meant: impl Fn(&Ticket) -> bool) -> bool {
+        let mut has_any = false;
+        for device in self.devices.values() {
+            let (removed, is_running) = device.queue.cancel(&is_meant);
+            has_any |= is_running || !removed.is_empty();
+            for task in removed {
+                // A receiver that is gone needs no reply.
+                let _ =
+                    self.replies.send(Reply::Cancelled { id: task.ticket.id, cancelled: Progress::Pending });
+                self.outstanding.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        has_any
     }
 
     /// Number of candidates that have no last reply yet.
@@ -129,10 +163,32 @@ impl Pool {
 
     fn device(&mut self, name: &str) -> Result<&Device> {
         if !self.devices.contains_key(name) {
+            self.make_room()?;
             let device = self.start(name)?;
             self.devices.insert(name.to_owned(), device);
         }
         self.devices.get(name).ok_or_else(|| Error::new(ErrorKind::Internal, "a device was not added"))
+    }
+
+    /// Lets the workers of a device end that has nothing to do, if there are many.
+    fn make_room(&mut self) -> Result<()> {
+        if self.devices.len() < MAX_DEVICES {
+            return Ok(());
+        }
+        let idle =
+            self.devices.iter().find(|(_, device)| device.queue.is_idle()).map(|(name, _)| name.clone());
+        match idle.and_then(|name| self.devices.remove(&name)) {
+            Some(device) => {
+                device.queue.finish();
+                Ok(())
+            }
+            None => Err(Error::new(
+                ErrorKind::OutOfResources,
+                format!(
+                    "candidates of {MAX_DEVICES} devices are evaluated, which is the most; wait for some of them"
+                ),
+            )),
+        }
     }
 
     /// Starts the threads of a device, one per worker.

@@ -6,7 +6,7 @@ use super::PoolOptions;
 use crate::candidate::Candidate;
 use crate::row::{Outcome, Row};
 use crate::settings::Settings;
-use crate::spec::Overrides;
+use crate::spec::{Overrides, SpecSource};
 
 /// The option of the seed, which is another one for each row.
 const SEED: &str = "--input-seed";
@@ -16,10 +16,11 @@ const SEED: &str = "--input-seed";
 pub(super) fn command(candidate: &Candidate, options: &PoolOptions, row: &Row) -> Option<String> {
     let is_rejected = row.status.is_bad() && !matches!(row.outcome, Outcome::CompileFailed { .. });
     let is_told = is_rejected && (row.is_measured() || row.judged.is_some());
+    let SpecSource::File(spec) = &candidate.spec else { return None };
     if !is_told || candidate.chain.is_some() {
         return None;
     }
-    let mut words = vec!["runtime".to_owned(), "eval".to_owned(), candidate.spec.to_str()?.to_owned()];
+    let mut words = vec!["runtime".to_owned(), "eval".to_owned(), spec.to_str()?.to_owned()];
     let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
     add("--device", candidate.device.clone());
     candidate.options.iter().for_each(|(key, value)| add("--option", format!("{key}={value}")));
@@ -94,7 +95,6 @@ fn add_settings(settings: &Settings, words: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use runtime_core::Options;
     use runtime_core::evaluate::{Clock, FlushCache};
 
     use super::*;
@@ -102,14 +102,7 @@ mod tests {
     use crate::spec::{Extent, Number};
 
     fn candidate() -> Candidate {
-        Candidate {
-            spec: "it's a spec.toml".into(),
-            device: "host:0".to_owned(),
-            overrides: Overrides::default(),
-            settings: Settings::default(),
-            options: Options::new(),
-            chain: None,
-        }
+        Candidate::new("it's a spec.toml", "host:0")
     }
 
     fn rejected() -> Row {

@@ -37,7 +37,9 @@ impl Stopper {
     }
 
     pub(super) fn add(&self, queue: &Arc<TaskQueue>) {
-        self.0.queues.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(queue));
+        let mut queues = self.0.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.retain(|queue| queue.strong_count() > 0);
+        queues.push(Arc::downgrade(queue));
     }
 }
 

@@ -54,14 +54,21 @@ impl<'s> Place<'s> {
         let Some(setup) = setup else { return Self::Here };
         let foreign = if device.info().kind == DeviceKind::Host { Foreign::of(job, device) } else { None };
         let taken = foreign.map(|foreign| check_takes(job, foreign, settings));
+        let nowhere = |why: String| Self::Nowhere(Error::unsupported(why));
         match taken {
-            Some(Err(why)) if setup.needs_fresh_inputs => Self::Nowhere(Error::unsupported(format!(
-                "--fresh-inputs asks for inputs that it has never seen, which native code of the host gets in a runner only: {why}"
-            ))),
-            Some(Err(why)) => Self::Believed(why),
-            _ if setup.needs_fresh_inputs && !has_fresh_inputs(&job.spec) => Self::Nowhere(Error::unsupported(
-                "its inputs are always the same, as none is random or what is expected comes from files; --fresh-inputs asks for others",
+            Some(Err(why)) if setup.needs_sandbox => {
+                nowhere(format!("\"sandbox\" in `require` asks for a runner, in which its code cannot run: {why}"))
+            }
+            Some(Err(why)) if setup.needs_fresh_inputs => nowhere(format!(
+                "--fresh-inputs, or \"fresh\" in `require`, asks for inputs that it has never seen, which native code of the host gets in \
+                 a runner only: {why}"
             )),
+            Some(Err(why)) => Self::Believed(why),
+            _ if setup.needs_fresh_inputs && !has_fresh_inputs(&job.spec) => nowhere(
+                "its inputs are always the same, as none is random or what is expected comes from files; --fresh-inputs, or \"fresh\" in \
+                 `require`, asks for others"
+                    .to_owned(),
+            ),
             Some(Ok(())) => Self::Runner(setup),
             None => Self::Watched(setup),
         }

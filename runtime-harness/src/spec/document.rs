@@ -1,4 +1,4 @@
-//! Reads a TOML document; every error names the file, the line and the nearest valid key.
+//! Reads a TOML document, or the same as JSON; every error names the place and the nearest valid key.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -11,19 +11,37 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::expression::{Symbols, evaluate};
+use super::inline::{InlineSpec, Keys};
 
 /// A document being read.
 #[derive(Debug)]
 pub(super) struct Document<'a> {
     path: &'a Path,
-    text: &'a str,
+    places: Places<'a>,
     /// The files named by the part read so far.
     files: RefCell<Vec<PathBuf>>,
 }
 
+/// What the spans of values are about.
+#[derive(Debug)]
+enum Places<'a> {
+    /// The text of the file.
+    Lines(&'a str),
+    Keys(Keys<'a>),
+}
+
 impl<'a> Document<'a> {
     pub(super) fn new(path: &'a Path, text: &'a str) -> Self {
-        Self { path, text, files: RefCell::new(vec![path.to_owned()]) }
+        Self { path, places: Places::Lines(text), files: RefCell::new(vec![path.to_owned()]) }
+    }
+
+    /// A document without a file.
+    pub(super) fn inline(keys: Keys<'a>) -> Self {
+        Self { path: Path::new(InlineSpec::NAME), places: Places::Keys(keys), files: RefCell::default() }
+    }
+
+    pub(super) const fn path(&self) -> &'a Path {
+        self.path
     }
 
     /// The document itself and the files it names.
@@ -32,8 +50,8 @@ impl<'a> Document<'a> {
     }
 
     /// The document's tables, or the location of a syntax error.
-    pub(super) fn parse(&self) -> Result<Spanned<DeTable<'a>>> {
-        DeTable::parse(self.text).map_err(|error| {
+    pub(super) fn parse(&self, text: &'a str) -> Result<Spanned<DeTable<'a>>> {
+        DeTable::parse(text).map_err(|error| {
             let (span, message) = (error.span().unwrap_or(0..0), error.message());
             match self.path.extension() {
                 Some(extension) if extension == "toml" => self.error(&span, message),
@@ -48,10 +66,15 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// `file:line` of the start of `span`.
+    /// `file:line` of the start of `span`, or the path of the key.
     pub(super) fn location(&self, span: &Range<usize>) -> String {
-        let line = 1 + self.text.bytes().take(span.start).filter(|&byte| byte == b'\n').count();
-        format!("{}:{line}", self.path.display())
+        match &self.places {
+            Places::Lines(text) => {
+                let line = 1 + text.bytes().take(span.start).filter(|&byte| byte == b'\n').count();
+                format!("{}:{line}", self.path.display())
+            }
+            Places::Keys(keys) => keys.path(span.start),
+        }
     }
 
     pub(super) fn error(&self, span: &Range<usize>, message: &str) -> Error {
@@ -127,6 +150,11 @@ impl<'a> Section<'a> {
 
     pub(super) fn location(&self) -> String {
         self.document.location(&self.span)
+    }
+
+    /// The file of the document.
+    pub(super) const fn path(&self) -> &'a Path {
+        self.document.path()
     }
 }
 

@@ -4,6 +4,7 @@ mod argument;
 mod document;
 mod expression;
 mod init;
+mod inline;
 mod json;
 mod overrides;
 mod parse;
@@ -16,7 +17,9 @@ mod space_tests;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use runtime_core::code::Record;
 use runtime_core::evaluate::{Cost, DataLocation, EachCall, Tolerance};
@@ -26,6 +29,7 @@ use crate::settings::Settings;
 use crate::text_file;
 pub(crate) use argument::LOCATIONS;
 pub use init::Init;
+pub use inline::{InlineSpec, SpecSource};
 pub use overrides::{EXTENT_KEYS, Extent, Overrides};
 pub use runtime_core::Number;
 pub use runtime_core::tensor::Interval;
@@ -37,7 +41,7 @@ pub const MAX_SWEPT: u64 = 10_000;
 /// A parsed and validated spec file.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// The file.
+    /// The file, or what messages call a spec without one.
     pub path: PathBuf,
     /// Name of the row.
     pub name: String,
@@ -67,11 +71,13 @@ pub struct Spec {
     files: Vec<PathBuf>,
 }
 
-/// An entry point of a code file.
+/// An entry point of some code.
 #[derive(Clone, Debug)]
 pub struct KernelSource {
-    /// The file.
+    /// The file; that of the spec if this has the code itself.
     pub path: PathBuf,
+    /// The code, if the spec has it.
+    pub text: Option<Arc<str>>,
     /// Name of the entry point.
     pub entry: String,
     /// What the file holds.
@@ -92,6 +98,17 @@ impl KernelSource {
     #[must_use]
     pub fn is_package(&self) -> bool {
         self.format == *Self::PACKAGE
+    }
+
+    /// The code as text.
+    ///
+    /// # Errors
+    /// Those of [`text_file::read`].
+    pub(crate) fn text(&self) -> Result<Cow<'_, str>> {
+        match &self.text {
+            Some(text) => Ok(Cow::Borrowed(text)),
+            None => text_file::read(&self.path).map(Cow::Owned),
+        }
     }
 
     /// The format that the extension of a file implies.
@@ -177,6 +194,19 @@ pub enum Expected {
     Files(Vec<PathBuf>),
 }
 
+impl SpecSource {
+    /// Reads the spec and applies `overrides`.
+    ///
+    /// # Errors
+    /// Those of [`Spec::load`]. About an inline spec they name the key, such as `candidate.spec.arg[1].shape`.
+    pub fn load(&self, overrides: &Overrides) -> Result<Spec> {
+        match self {
+            Self::File(path) => Spec::load(path, overrides),
+            Self::Inline(spec) => parse::parse_inline(spec, overrides),
+        }
+    }
+}
+
 impl Spec {
     /// Reads a spec file and applies `overrides`.
     ///
@@ -198,10 +228,16 @@ impl Spec {
         points.iter().map(|point| Self::load(path, &overrides.with(&point.overrides))).collect()
     }
 
-    /// The spec file and every file that it names.
+    /// The spec file, if there is one, and every file that it names.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         self.files.clone()
+    }
+
+    /// The folder of the spec file; `None` if there is no file.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        let file = self.files.first().filter(|file| **file == self.path)?;
+        std::path::absolute(file).ok()?.parent().map(Path::to_owned)
     }
 
     /// The dynamic work-group memory that the arguments ask for.

@@ -5,10 +5,13 @@ use std::path::Path;
 use runtime_core::code::ParallelRange;
 use runtime_core::evaluate::{Cost, Tolerance};
 use runtime_core::{CodeFormat, Error, Geometry, LaunchConfig, Number, OptionValue, Options, Result};
+use toml::Spanned;
+use toml::de::DeTable;
 
 use super::argument::{self, Scope, dtype, file_of, is_identifier, is_scalar};
 use super::document::{Document, Item, Section, to_integer};
 use super::expression::{Symbol, Symbols, evaluate};
+use super::inline::InlineSpec;
 use super::scalar::{constant, value};
 use super::space_table::{self, Known};
 use super::{Argument, ArgumentKind, Expected, Extent, KernelSource, Overrides, Reference, Spec, Specialise};
@@ -42,14 +45,38 @@ const EVAL_KEYS: [&str; 12] = [
     "counters",
     "energy",
 ];
-const REFERENCE_KEYS: [&str; 9] =
-    ["path", "entry", "format", "file", "options", "outputs", "rtol", "atol", "reduction"];
+const KERNEL_KEYS: [&str; 6] = ["path", "code", "entry", "format", "file", "options"];
+const REFERENCE_KEYS: [&str; 10] =
+    ["path", "code", "entry", "format", "file", "options", "outputs", "rtol", "atol", "reduction"];
+/// Formats that `code` cannot hold.
+const BINARY_FORMATS: [CodeFormat; 10] = [
+    CodeFormat::SHARED_OBJECT,
+    CodeFormat::ARCHIVE,
+    CodeFormat::OBJECT,
+    CodeFormat::CUBIN,
+    CodeFormat::FATBIN,
+    CodeFormat::OPENCL_BINARY,
+    CodeFormat::SPIRV_KERNEL,
+    CodeFormat::SPIRV_SHADER,
+    CodeFormat::VULKAN_BINARY,
+    CodeFormat::ELF,
+];
 
 /// Parses the text of the spec at `path` and applies `overrides`.
 pub(super) fn parse(path: &Path, text: &str, overrides: &Overrides) -> Result<Spec> {
     let document = Document::new(path, text);
-    let table = document.parse()?;
-    let top = Section::new(&document, "the spec", &table, &TOP_LEVEL_KEYS)?;
+    read(&document, &document.parse(text)?, overrides)
+}
+
+/// The same of a spec without a file.
+pub(super) fn parse_inline(spec: &InlineSpec, overrides: &Overrides) -> Result<Spec> {
+    let (table, keys) = spec.tables()?;
+    read(&Document::inline(keys), &table, overrides)
+}
+
+fn read(document: &Document<'_>, table: &Spanned<DeTable<'_>>, overrides: &Overrides) -> Result<Spec> {
+    let path = document.path();
+    let top = Section::new(document, "the spec", table, &TOP_LEVEL_KEYS)?;
     let version = top.required("version")?;
     if version.integer::<u64>(0)? != 1 {
         return Err(version.error("unsupported version; this program reads version 1"));
@@ -65,8 +92,7 @@ pub(super) fn parse(path: &Path, text: &str, overrides: &Overrides) -> Result<Sp
     let name = top.optional("name").map(|item| item.text()).transpose()?;
     let launch = Launch { section: launch_section(&top)?, path, names: &names, overrides };
     let (config, has_group_size) = launch.config()?;
-    let mut kernel =
-        code(&top.required("kernel")?.section("[kernel]", &["path", "entry", "format", "file", "options"])?)?;
+    let mut kernel = code(&top.required("kernel")?.section("[kernel]", &KERNEL_KEYS)?)?;
     kernel.options = overrides.applied_to(&kernel.options);
     let known = Known { overrides, specialise: &specialise, args: &args, config: &config, names: &names };
     let space =
@@ -74,7 +100,7 @@ pub(super) fn parse(path: &Path, text: &str, overrides: &Overrides) -> Result<Sp
     let (tune, sweep) = (space("tune", "[tune]")?, space("sweep", "[sweep]")?);
     Ok(Spec {
         path: path.to_owned(),
-        name: name.map_or_else(|| stem(path), str::to_owned) + &overrides.describe(),
+        name: name.map_or_else(|| default_name(path, &kernel), str::to_owned) + &overrides.describe(),
         kernel,
         tune,
         sweep,
@@ -90,8 +116,10 @@ pub(super) fn parse(path: &Path, text: &str, overrides: &Overrides) -> Result<Sp
     })
 }
 
-fn stem(path: &Path) -> String {
-    path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+/// The stem of the file; without a file, the entry point.
+fn default_name(path: &Path, kernel: &KernelSource) -> String {
+    let stem = path.file_stem().filter(|_| path != Path::new(InlineSpec::NAME));
+    stem.map_or_else(|| kernel.entry.clone(), |stem| stem.to_string_lossy().into_owned())
 }
 
 /// Parses the arguments and adds the scalars to the symbols of `scope`.
@@ -150,28 +178,41 @@ fn symbol(arg: &Argument) -> Option<Symbol> {
 }
 
 fn code(section: &Section<'_>) -> Result<KernelSource> {
-    let path_item = section.required("path")?;
-    let path = path_item.file()?;
-    let format = match section.optional("format") {
-        Some(format) => CodeFormat::from(format.text()?),
-        None => KernelSource::format_of(&path).ok_or_else(|| {
-            path_item.error(&format!(
-                "the extension of \"{}\" does not imply a code format; add `format`",
-                path.display()
-            ))
-        })?,
+    let (path, text) = match (section.optional("path"), section.optional("code")) {
+        (_, None) => (section.required("path")?.file()?, None),
+        (None, Some(code)) => (section.path().to_owned(), Some(code.text()?.into())),
+        (Some(_), Some(code)) => return Err(code.error("cannot be combined with `path`")),
     };
-    let entry = section.required("entry")?;
-    let entry_text = entry.text()?;
-    if entry_text.is_empty() {
-        return Err(entry.error("is empty"));
+    let code = KernelSource {
+        format: format(section, &path, text.is_some())?,
+        entry: section.required("entry")?.text()?.to_owned(),
+        file: section.optional("file").map(|item| item.text().map(str::to_owned)).transpose()?,
+        options: section.optional("options").map_or(Ok(Options::new()), |item| options(&item))?,
+        path,
+        text,
+    };
+    if code.entry.is_empty() {
+        return Err(section.required("entry")?.error("is empty"));
     }
-    let options = section.optional("options").map_or(Ok(Options::new()), |item| options(&item))?;
-    let file = section.optional("file").map(|item| item.text().map(str::to_owned)).transpose()?;
-    let code = KernelSource { path, entry: entry_text.to_owned(), format, file, options };
     match section.optional("file") {
         Some(item) if !code.is_package() => Err(item.error("is only valid with a package")),
         _ => Ok(code),
+    }
+}
+
+fn format(section: &Section<'_>, path: &Path, is_text: bool) -> Result<CodeFormat> {
+    let item = if is_text { Some(section.required("format")?) } else { section.optional("format") };
+    let Some(item) = item else {
+        return KernelSource::format_of(path).ok_or_else(|| {
+            let message =
+                format!("the extension of \"{}\" does not imply a code format; add `format`", path.display());
+            section.required("path").map_or_else(|error| error, |item| item.error(&message))
+        });
+    };
+    let format = CodeFormat::from(item.text()?);
+    match is_text && (BINARY_FORMATS.contains(&format) || format == *KernelSource::PACKAGE) {
+        true => Err(item.error(&format!("{format} is no text: give the `path` of a file instead of `code`"))),
+        false => Ok(format),
     }
 }
 
@@ -341,11 +382,12 @@ fn reference(item: &Item<'_>, args: &[Argument], names: &Symbols) -> Result<Refe
             section.error("nothing can be compared: no argument has use = \"write\" or \"readwrite\"")
         );
     }
-    let expected = match (section.optional("path"), section.optional("outputs")) {
+    let expected = match (section.optional("path").or(section.optional("code")), section.optional("outputs"))
+    {
         (Some(_), None) => Expected::Kernel(code(&section)?),
         (None, Some(outputs)) => Expected::Files(files(&outputs, written)?),
         (None, None) => return Err(section.error("missing key in [reference]: path and entry, or outputs")),
-        (Some(_), Some(outputs)) => return Err(outputs.error("cannot be combined with `path`")),
+        (Some(_), Some(outputs)) => return Err(outputs.error("cannot be combined with `path` or `code`")),
     };
     let tolerance = |key| section.optional(key).map(|item| item.real(0.0)).transpose();
     let tolerance = Tolerance {

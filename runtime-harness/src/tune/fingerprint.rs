@@ -42,7 +42,7 @@ impl Contents {
         let described = format!(
             "{:?}",
             (
-                (&kernel.entry, &kernel.format, &kernel.file, &kernel.options),
+                (&kernel.text, &kernel.entry, &kernel.format, &kernel.file, &kernel.options),
                 (args, &spec.specialise, &spec.config, spec.has_group_size),
                 (&spec.cost, &spec.reference, &self.files, &self.options),
             )

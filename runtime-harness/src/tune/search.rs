@@ -181,12 +181,10 @@ impl Search<'_> {
         let started = (self.on_event)(Event::Start { name: &spec.name, device: &name });
         self.requests += 1;
         let candidate = Candidate {
-            spec: self.tuner.spec.clone(),
-            device: name,
             overrides,
             settings: entry.settings.clone(),
             options: self.tuner.options.clone(),
-            chain: None,
+            ..Candidate::new(&*self.tuner.spec, name)
         };
         self.pool.submit(self.requests, candidate)?;
         let entry = Entry { fingerprint: Some(fingerprint), ..entry };

@@ -1,13 +1,10 @@
 //! Decides which data of the last job the next one reuses: a tuner's candidates often have the same inputs and expected outputs,
 //! and computing these may take longer than everything else.
 
-use std::path::Path;
-
 use runtime_core::CodeFormat;
 
 use crate::job::Job;
 use crate::spec::{Expected, KernelSource, Spec};
-use crate::text_file;
 
 /// The job of `spec`, with the data of an old job of the same files as far as it is the same. The flag, of the old job and of
 /// the new one, says whether the expected outputs are known.
@@ -44,15 +41,11 @@ fn has_same_reference(old: &Spec, new: &Spec) -> bool {
     }
 }
 
-/// Whether C code cannot depend on macros of these names: the file does not contain them, and includes only headers of the system.
+/// Whether C code cannot depend on macros of these names: it does not contain them, and includes only headers of the system.
 fn is_independent(code: &KernelSource, names: &[&str]) -> bool {
     code.format == CodeFormat::C
         && code.options.is_empty()
-        && read(&code.path).is_some_and(|text| lacks(&text, names))
-}
-
-fn read(path: &Path) -> Option<String> {
-    text_file::read(path).ok()
+        && code.text().is_ok_and(|text| lacks(&text, names))
 }
 
 fn lacks(text: &str, names: &[&str]) -> bool {

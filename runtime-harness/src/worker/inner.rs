@@ -8,7 +8,7 @@ use runtime_core::backend::{SandboxPolicy, missing_sandbox_parts};
 use runtime_core::{Error, ErrorKind, Result, Runtime};
 
 use super::options::WorkerOptions;
-use super::protocol::{self, Hello, Reply, Request};
+use super::protocol::{self, Hello, Message, Reply, Request};
 use super::session::{Report, Session};
 use crate::crash_context;
 use crate::platform;
@@ -78,9 +78,13 @@ impl Output {
 
 impl Connection {
     fn answer_all(&mut self, session: &mut Session<'_>) -> std::io::Result<()> {
-        while let Some(request) = Request::read(&mut self.input)? {
-            let reply = match request {
-                Ok(request) => self.answer(&request, session),
+        while let Some(message) = Message::read(&mut self.input, protocol::MAX_FORWARDED_BYTES)? {
+            let reply = match message {
+                Ok((Message::Evaluate(request), _)) => self.answer(&request, session),
+                Ok((Message::Cancel(_), _)) => Reply::Error {
+                    id: None,
+                    error: "a worker evaluates one candidate after the other; end it instead".to_owned(),
+                },
                 Err(reply) => reply,
             };
             self.output.send(&reply)?;

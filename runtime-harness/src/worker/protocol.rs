@@ -9,10 +9,14 @@ use crate::candidate::Candidate;
 use crate::row::{Phase, Row};
 
 /// The version of the protocol.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// The versions whose requests are answered: those of version 1 are requests of version 2, too.
+const SPOKEN: [u32; 2] = [1, VERSION];
 
-/// Longer than any request.
-const MAX_REQUEST_BYTES: u64 = 16 << 20;
+/// The longest line of a client.
+pub(crate) const MAX_REQUEST_BYTES: u64 = 64 << 20;
+/// The longest line to a worker: numbers of a client's line may have become longer.
+pub(crate) const MAX_FORWARDED_BYTES: u64 = 2 * MAX_REQUEST_BYTES;
 /// Longer than any row.
 const MAX_REPLY_BYTES: u64 = 256 << 20;
 
@@ -24,6 +28,30 @@ pub struct Request {
     pub id: u64,
     /// The candidate.
     pub candidate: Candidate,
+}
+
+/// A line to a worker or a server.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Message {
+    /// Evaluate this.
+    Evaluate(Box<Request>),
+    /// No row is wanted for the requests with this number.
+    Cancel(u64),
+}
+
+/// All fields of messages.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    id: Option<u64>,
+    candidate: Option<Candidate>,
+    cancel: Option<u64>,
+}
+
+/// The number of a message whose other fields are wrong.
+#[derive(Deserialize)]
+struct Number {
+    id: Option<u64>,
 }
 
 /// A line from a worker.
@@ -63,6 +91,13 @@ pub enum Reply {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         last: bool,
     },
+    /// A candidate gets no row, because its client wants none.
+    Cancelled {
+        /// The number of the request.
+        id: u64,
+        /// What it was doing.
+        cancelled: Progress,
+    },
     /// A request is invalid.
     Error {
         /// The number of the request, if it has one.
@@ -85,11 +120,24 @@ pub enum Reply {
     },
 }
 
+/// How far a candidate was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Progress {
+    /// It waited for its turn.
+    Pending,
+    /// It was evaluated.
+    Running,
+}
+
 /// A worker that is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// [`VERSION`].
     pub protocol: u32,
+    /// The versions whose requests are answered.
+    #[serde(default)]
+    pub protocols: Vec<u32>,
     /// The version of the program.
     pub version: String,
     /// The process that evaluates, which leads its own process group.
@@ -114,7 +162,12 @@ impl Hello {
     /// This process.
     #[must_use]
     pub fn current() -> Self {
-        Self { protocol: VERSION, version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() }
+        Self {
+            protocol: VERSION,
+            protocols: SPOKEN.to_vec(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+        }
     }
 }
 
@@ -136,7 +189,10 @@ impl Reply {
     pub const fn id(&self) -> Option<u64> {
         match self {
             Self::Hello { .. } | Self::Retired { .. } | Self::Ended { .. } => None,
-            Self::Phase { id, .. } | Self::Device { id, .. } | Self::Row { id, .. } => Some(*id),
+            Self::Phase { id, .. }
+            | Self::Device { id, .. }
+            | Self::Row { id, .. }
+            | Self::Cancelled { id, .. } => Some(*id),
             Self::Error { id, .. } => *id,
         }
     }
@@ -146,7 +202,10 @@ impl Reply {
     pub fn with_id(mut self, new: u64) -> Self {
         match &mut self {
             Self::Hello { .. } | Self::Retired { .. } | Self::Ended { .. } => {}
-            Self::Phase { id, .. } | Self::Device { id, .. } | Self::Row { id, .. } => *id = new,
+            Self::Phase { id, .. }
+            | Self::Device { id, .. }
+            | Self::Row { id, .. }
+            | Self::Cancelled { id, .. } => *id = new,
             Self::Error { id, .. } => *id = Some(new),
         }
         self
@@ -155,33 +214,52 @@ impl Reply {
     /// Whether no further reply to the request follows.
     #[must_use]
     pub const fn is_final(&self) -> bool {
-        matches!(self, Self::Row { .. } | Self::Error { .. })
+        matches!(self, Self::Row { .. } | Self::Cancelled { .. } | Self::Error { .. })
     }
 }
 
-impl Request {
-    /// Reads the next request; `None` at the end of the input. A malformed line is answered by itself: the lines after it are read.
+impl Message {
+    /// Reads the next message of at most `most` bytes, with its length; `None` at the end of the input. A malformed line is answered by
+    /// itself: the lines after it are read.
     ///
     /// # Errors
-    /// Any I/O error; within it, the reply to a malformed request.
-    pub fn read(input: &mut impl BufRead) -> io::Result<Option<Result<Self, Reply>>> {
-        Ok(read_line(input, MAX_REQUEST_BYTES)?.map(|line| match line {
-            Line::Whole(line) => Self::parse(&line),
-            Line::TooLong => {
-                let error = format!("not a valid request: a line of more than {MAX_REQUEST_BYTES} bytes");
-                Err(Reply::Error { id: None, error })
-            }
+    /// Any I/O error; within it, the reply to a malformed message.
+    pub(crate) fn read(
+        input: &mut impl BufRead,
+        most: u64,
+    ) -> io::Result<Option<Result<(Self, usize), Reply>>> {
+        Ok(read_line(input, most)?.map(|line| match line {
+            Line::Whole(line) => Self::parse(&line).map(|message| (message, line.len())),
+            Line::TooLong => Err(invalid(None, &format!("a line of more than {most} bytes"))),
         }))
     }
 
-    fn parse(line: &[u8]) -> Result<Self, Reply> {
-        let request = serde_json::from_slice(line).map_err(|error| error.to_string());
-        let checked = request.and_then(|request: Self| request.candidate.settings.check().map(|()| request));
-        checked.map_err(|error| {
-            let id = serde_json::from_slice(line).ok().and_then(|value: Value| value.get("id")?.as_u64());
-            Reply::Error { id, error: format!("not a valid request: {error}") }
+    pub(crate) fn parse(line: &[u8]) -> Result<Self, Reply> {
+        Self::parse_fields(line).map_err(|error| {
+            // An array could be read as the fields in their order.
+            let object = std::str::from_utf8(line).ok().filter(|text| text.trim_start().starts_with('{'));
+            let number = object.and_then(|text| serde_json::from_str::<Number>(text).ok());
+            invalid(number.and_then(|number| number.id), &error)
         })
     }
+
+    fn parse_fields(line: &[u8]) -> Result<Self, String> {
+        let fields: Fields = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        match fields {
+            Fields { id: None, candidate: None, cancel: Some(id) } => Ok(Self::Cancel(id)),
+            Fields { cancel: Some(_), .. } => Err("`cancel` cannot be combined with other fields".to_owned()),
+            Fields { id: None, .. } => Err("missing field `id`".to_owned()),
+            Fields { candidate: None, .. } => Err("missing field `candidate`".to_owned()),
+            Fields { id: Some(id), candidate: Some(candidate), .. } => {
+                candidate.settings.check()?;
+                Ok(Self::Evaluate(Box::new(Request { id, candidate })))
+            }
+        }
+    }
+}
+
+fn invalid(id: Option<u64>, error: &str) -> Reply {
+    Reply::Error { id, error: format!("not a valid request: {error}") }
 }
 
 /// Writes one line.
@@ -238,11 +316,12 @@ mod tests {
     #[test]
     fn replies_are_told_apart() {
         for (line, expected) in [
-            (r#"{"hello":{"protocol":1,"version":"0","pid":4}}"#, "Hello"),
+            (r#"{"hello":{"protocol":2,"protocols":[1,2],"version":"0","pid":4}}"#, "Hello"),
             (r#"{"id":7,"phase":"run","operation":"while x ran"}"#, "Phase"),
             (r#"{"id":7,"device":"host:0","device_info":null}"#, "Device"),
             (r#"{"id":7,"error":"why"}"#, "Error { id: Some(7)"),
             (r#"{"error":"why"}"#, "Error { id: None"),
+            (r#"{"id":7,"cancelled":"running"}"#, "Cancelled"),
             (r#"{"device":"host:0","retired":"why"}"#, "Retired"),
             (r#"{"ended":{"signal":11}}"#, "Ended"),
         ] {
@@ -254,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_malformed_request_is_answered_with_its_number() {
-        let reply = |line: &[u8]| Request::parse(line).unwrap_err();
+        let reply = |line: &[u8]| Message::parse(line).unwrap_err();
         assert!(matches!(reply(b"{"), Reply::Error { id: None, .. }));
         assert!(matches!(reply(b"{\"id\": 3, \"x\": \"\xff\"}"), Reply::Error { id: None, .. }), "not UTF-8");
         assert!(
@@ -265,6 +344,25 @@ mod tests {
         assert!(
             matches!(reply(endless), Reply::Error { id: Some(3), error } if error.contains("settings.budget_s"))
         );
+    }
+
+    #[test]
+    fn a_message_evaluates_or_cancels() {
+        assert_eq!(Message::parse(br#"{"cancel": 7}"#), Ok(Message::Cancel(7)));
+        for (line, words) in [
+            (&br#"{"cancel": 7, "id": 7}"#[..], "cannot be combined"),
+            (br#"{"cancel": -7}"#, "invalid value"),
+            (br#"{"candidate": {"spec": "a", "device": "b"}}"#, "missing field `id`"),
+            (br#"{"id": 18446744073709551616, "candidate": {"spec": "a", "device": "b"}}"#, "invalid type"),
+            (br#"{"id": 1, "candidate": {"spec": {"name": 1e400}, "device": "b"}}"#, "number out of range"),
+            (
+                &[&br#"{"id": 1, "candidate": {"spec": "#[..], &vec![b'['; 1 << 20]].concat(),
+                "recursion limit",
+            ),
+        ] {
+            let error = Message::parse(line).unwrap_err();
+            assert!(matches!(&error, Reply::Error { error, .. } if error.contains(words)), "{error:?}");
+        }
     }
 
     #[test]

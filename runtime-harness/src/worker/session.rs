@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use runtime_core::{DeviceKind, ErrorKind, Options, Result, Runtime};
+use runtime_core::backend::missing_sandbox_parts;
+use runtime_core::{DeviceKind, Error, ErrorKind, Options, Result, Runtime};
 
 use super::carry_over::carry_over;
 use super::options::{Trust, WorkerOptions};
 use super::protocol::Reply;
-use crate::candidate::Candidate;
+use crate::candidate::{Candidate, Requirement};
 use crate::chain::ChainRequest;
 use crate::counters;
 use crate::device::{DeviceUnderTest, RunnerSetup};
@@ -20,7 +21,8 @@ use crate::heartbeat::Heartbeat;
 use crate::job::{Job, ReferenceRunner};
 use crate::platform;
 use crate::row::{Phase, Row};
-use crate::spec::{Overrides, Spec};
+use crate::runner::is_sandboxed;
+use crate::spec::{Overrides, Spec, SpecSource};
 
 /// How long to wait for processes that were killed. Their supervisor kills them again.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -45,6 +47,7 @@ struct OpenDevice {
 }
 
 struct PreparedJob {
+    source: SpecSource,
     overrides: Overrides,
     stamps: Vec<Stamp>,
     job: Job,
@@ -91,10 +94,10 @@ impl<'r> Session<'r> {
     fn evaluate_kernel(&mut self, id: u64, candidate: &Candidate, report: &Report) -> Result<Evaluated> {
         let phase = phase_of(id);
         report(phase(Phase::Prepare, &format!("while {} was opened", candidate.device)));
-        let spec = Spec::load(&candidate.spec, &candidate.overrides)?;
+        let spec = candidate.spec.load(&candidate.overrides)?;
         let device = open(&mut self.device, self.runtime, candidate)?;
         device.share = self.options.share;
-        device.runner.clone_from(&self.runner);
+        device.runner = self.runner.as_ref().map(|setup| setup.requiring(&candidate.require));
         device.heartbeat = Some(Arc::new(heartbeat(
             id,
             (report, self.options.timeout),
@@ -106,7 +109,11 @@ impl<'r> Session<'r> {
         if let Ok(opened) = &device.opened {
             counters::check_names(&**opened, &settings)?;
         }
-        let prepared = prepare(&mut self.job, spec, &candidate.overrides);
+        if let Err(error) = check_requirements(&candidate.require, device.runner.is_some()) {
+            let row = Row::failed(&spec, &settings, &device.name, &error, Phase::Prepare);
+            return Ok(Evaluated { row: row.on(device.describe()), released: Ok(()) });
+        }
+        let prepared = prepare(&mut self.job, spec, candidate);
         if let Trust::None { input_seed: Some(seed), .. } = self.options.trust {
             prepared.job.fresh.set_seed(seed);
         }
@@ -128,7 +135,7 @@ impl<'r> Session<'r> {
         let phase = phase_of(id);
         report(phase(Phase::Prepare, &format!("while {} was opened", candidate.device)));
         let spec = candidate.load()?;
-        let first = Spec::load(&candidate.spec, &candidate.overrides)?;
+        let first = candidate.spec.load(&candidate.overrides)?;
         // SAFETY: whoever serves requests has vouched for the code that they name.
         let mut chain = unsafe { request.load(first, &candidate.overrides) }?;
         let settings = candidate.settings.or(&spec.settings);
@@ -188,23 +195,61 @@ fn open<'d>(
     }
 }
 
+/// Checks what a candidate requires of the worker, whatever its code is.
+///
+/// # Errors
+/// `Unsupported`, with the remedy.
+fn check_requirements(required: &[Requirement], has_runners: bool) -> Result<()> {
+    if required.is_empty() {
+        return Ok(());
+    }
+    if !has_runners {
+        return Err(Error::unsupported(
+            "candidate.require asks for more than this worker has: it runs native code by itself; start it without --trust",
+        ));
+    }
+    if required.contains(&Requirement::Sandbox) && !is_sandboxed() {
+        let missing: Vec<String> = missing_sandbox_parts().iter().map(ToString::to_string).collect();
+        let why = if missing.is_empty() {
+            "--sandbox required was not given".to_owned()
+        } else {
+            missing.join("; ")
+        };
+        return Err(Error::unsupported(format!(
+            "candidate.require asks for the sandbox, which is not whole: {why}"
+        )));
+    }
+    Ok(())
+}
+
 /// The job of the spec: the one that is prepared, if nothing has changed, or another one in its place.
 fn prepare<'j>(
     cached: &'j mut Option<PreparedJob>,
     spec: Spec,
-    overrides: &Overrides,
+    candidate: &Candidate,
 ) -> &'j mut PreparedJob {
     let stamps = stamps(&spec);
-    let is_same = |prepared: &PreparedJob| prepared.overrides == *overrides && prepared.stamps == stamps;
+    let Candidate { spec: source, overrides, .. } = candidate;
+    let is_same = |prepared: &PreparedJob| {
+        (&prepared.source, &prepared.overrides, &prepared.stamps) == (source, overrides, &stamps)
+    };
     let prepared = match cached.take() {
         Some(prepared) if is_same(&prepared) => prepared,
         other => {
-            let old = other.filter(|old| old.stamps == stamps).map(|old| (old.job, old.has_expected));
-            let (job, has_expected) = carry_over(old, spec);
-            PreparedJob { overrides: overrides.clone(), stamps, job, has_expected }
+            let old = other.filter(|old| old.stamps == stamps && has_same_data(&old.source, source));
+            let (job, has_expected) = carry_over(old.map(|old| (old.job, old.has_expected)), spec);
+            PreparedJob { source: source.clone(), overrides: overrides.clone(), stamps, job, has_expected }
         }
     };
     cached.insert(prepared)
+}
+
+/// Whether data of the one spec may be that of the other, as far as files, arguments and constants do not differ.
+fn has_same_data(old: &SpecSource, new: &SpecSource) -> bool {
+    match (old, new) {
+        (SpecSource::Inline(old), SpecSource::Inline(new)) => old.has_same(new, "reference"),
+        _ => old == new,
+    }
 }
 
 impl PreparedJob {
@@ -219,7 +264,7 @@ impl PreparedJob {
 /// The files that the data of a job depends on: all but the kernel's code, which is loaded each time.
 fn stamps(spec: &Spec) -> Vec<Stamp> {
     let mut files = spec.files();
-    if let Some(at) = files.iter().position(|path| *path == spec.kernel.path) {
+    if let Some(at) = files.iter().position(|path| spec.kernel.text.is_none() && *path == spec.kernel.path) {
         files.remove(at);
     }
     let stamp = |path: PathBuf| {

@@ -13,7 +13,7 @@ use runtime_harness::{Candidate, Outcome, Pool, PoolOptions, Row, Status};
 /// Generous: a loaded machine must not fail a test.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-const HELLO: &str = r#"echo "{\"hello\": {\"protocol\": 1, \"version\": \"0\", \"pid\": $$}}""#;
+const HELLO: &str = r#"echo "{\"hello\": {\"protocol\": 2, \"version\": \"0\", \"pid\": $$}}""#;
 const RUN: &str = r#"id=${line%%,*}; id=${id#*:}; echo "{\"id\": $id, \"phase\": \"run\", \"operation\": \"while it ran\"}""#;
 
 /// A directory with a spec, and a pool whose workers run a script in it.
@@ -44,14 +44,7 @@ impl Fixture {
     }
 
     fn submit(&mut self) {
-        let candidate = Candidate {
-            spec: self.path().join("k.toml"),
-            device: "x:0".to_owned(),
-            overrides: Default::default(),
-            settings: Default::default(),
-            options: Default::default(),
-            chain: None,
-        };
+        let candidate = Candidate::new(self.path().join("k.toml"), "x:0");
         self.pool.submit(1, candidate).unwrap();
     }
 
@@ -97,10 +90,10 @@ fn a_worker_that_says_nothing_or_ends_is_an_outcome() {
 #[test]
 fn a_program_that_is_missing_or_of_another_version_is_named() {
     let (sender, replies) = mpsc::channel();
-    let mut fixture = Fixture::new(&HELLO.replace("1,", "2,"));
+    let mut fixture = Fixture::new(&HELLO.replace("2,", "1,"));
     let row = fixture.evaluate();
     let Outcome::LaunchFailed { message } = row.outcome else { panic!("{row:?}") };
-    assert_eq!(message, "/bin/sh has version 2 of the protocol, expected 1");
+    assert_eq!(message, "/bin/sh has version 1 of the protocol, expected 2");
     fixture.pool = Pool::new(PoolOptions::new("/missing/runtime"), sender);
     fixture.replies = replies;
     let row = fixture.evaluate();
@@ -189,14 +182,36 @@ fn dropping_a_pool_ends_a_running_candidate_and_finishing_waits_for_it() {
 fn an_invalid_spec_is_refused_at_once() {
     let mut fixture = Fixture::new("exit 1");
     std::fs::write(fixture.path().join("k.toml"), "version = 9").unwrap();
-    let candidate = Candidate {
-        spec: fixture.path().join("k.toml"),
-        device: "x:0".to_owned(),
-        overrides: Default::default(),
-        settings: Default::default(),
-        options: Default::default(),
-        chain: None,
-    };
+    let candidate = Candidate::new(fixture.path().join("k.toml"), "x:0");
     assert!(fixture.pool.submit(1, candidate).unwrap_err().message().contains("version"));
     assert_eq!(fixture.pool.outstanding(), 0);
+}
+
+/// Names of devices come from clients, who may make up any number of them.
+#[test]
+fn the_number_of_devices_with_workers_is_bounded() {
+    let failed = r#"id=${line%%,*}; id=${id#*:}; echo "{\"id\": $id, \"error\": \"no such device\"}""#;
+    let script = format!("{HELLO}; while read line; do {failed}; done; echo >> count");
+    let mut fixture = Fixture::new(&script);
+    let candidate = |fixture: &Fixture, device: usize| {
+        Candidate::new(fixture.path().join("k.toml"), format!("x:{device}"))
+    };
+    for device in 0..70 {
+        let candidate = candidate(&fixture, device);
+        fixture.pool.submit(device as u64, candidate).unwrap();
+        let reply = fixture.replies.recv_timeout(DEADLINE).unwrap();
+        assert!(matches!(reply, Reply::Error { id: Some(id), .. } if id == device as u64), "{reply:?}");
+    }
+    let begin = Instant::now();
+    while fixture.count() < 6 {
+        assert!(begin.elapsed() < DEADLINE, "workers of idle devices go on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut fixture = Fixture::new(&format!("{HELLO}; sleep 1000"));
+    let mut submit = |device: usize| {
+        let candidate = candidate(&fixture, device);
+        fixture.pool.submit(device as u64, candidate)
+    };
+    (0..64).for_each(|device| submit(device).unwrap());
+    assert!(submit(64).unwrap_err().message().contains("wait for some of them"));
 }

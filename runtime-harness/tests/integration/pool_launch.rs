@@ -15,7 +15,7 @@ use runtime_harness::{Candidate, Outcome, Pool, PoolOptions, Row};
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The beginning of a worker: it reads candidates, and gives each an error as its reply, which is the shortest.
-const HELLO: &str = r#"echo "{\"hello\": {\"protocol\": 1, \"version\": \"0\", \"pid\": $$}}""#;
+const HELLO: &str = r#"echo "{\"hello\": {\"protocol\": 2, \"version\": \"0\", \"pid\": $$}}""#;
 const READ: &str = r#"read line || exit 0; id=${line%%,*}; id=${id#*:}; echo "{\"id\": $id, \"phase\": \"run\", \"operation\": \"while it ran\"}""#;
 const ANSWER: &str = r#"echo "{\"id\": $id, \"error\": \"answered by $$\"}""#;
 
@@ -61,14 +61,7 @@ impl Fixture {
     }
 
     fn submit(&mut self, id: u64) {
-        let candidate = Candidate {
-            spec: self.folder.path().join("k.toml"),
-            device: "x:0".to_owned(),
-            overrides: Default::default(),
-            settings: Default::default(),
-            options: Default::default(),
-            chain: None,
-        };
+        let candidate = Candidate::new(self.folder.path().join("k.toml"), "x:0");
         self.pool.submit(id, candidate).unwrap();
     }
 

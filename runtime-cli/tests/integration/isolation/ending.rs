@@ -91,7 +91,7 @@ fn a_worker_reports_its_end_and_ends_with_its_input() {
     };
     let file = sandbox.folder.path().join("requests");
     let lines = run("", &file);
-    assert_eq!(lines[0]["hello"]["protocol"], 1);
+    assert_eq!(lines[0]["hello"]["protocol"], 2);
     assert_eq!(lines[1], json!({"ended": {"code": 0}}));
     let lines = run(r#"{"id": 3, "candidate": {"spec": "exits.toml", "device": "host:0"}}"#, &file);
     assert_eq!(lines.last().unwrap(), &json!({"ended": {"code": 0}}));

@@ -2,7 +2,10 @@
 
 mod chains;
 mod ending;
+mod hostile_lines;
+mod listen;
 mod outcomes;
+mod protocol;
 mod sandbox;
 mod server;
 mod torture;

@@ -37,7 +37,7 @@ impl<'s> Server<'s> {
         });
         let requests = child.stdin.take();
         let server = Self { sandbox, child, requests, replies };
-        assert_eq!(server.next()["hello"]["protocol"], 1);
+        assert_eq!(server.next()["hello"]["protocol"], 2);
         server
     }
 
@@ -67,6 +67,10 @@ impl<'s> Server<'s> {
                 return reply;
             }
         }
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(super) fn descriptors(&self) -> usize {
