@@ -1,21 +1,20 @@
 //! Checks and times a job on a device, in this process.
 
-use std::future::Future;
-
-use runtime_core::evaluate::{Evaluation, Measurement, Observer, Turn, Validation};
-use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Result};
+use runtime_core::evaluate::{Measurement, Observer, Turn, Validation};
+use runtime_core::{CommonRuntime, DeviceKind, ErrorKind, Result};
 
 use crate::board;
 use crate::counters::CountersAndEnergy;
 use crate::crash_context::CrashContext;
 use crate::device::{DeviceUnderTest, RunnerSetup};
+use crate::executor::block_on;
 use crate::heartbeat::{beat, max_window};
 use crate::job::{BoundKernel, Due, Job, Outputs, PackageChoice, has_fresh_inputs};
 use crate::noise::{Evidence, Recorder, advice};
 use crate::physics::compared_with_peaks;
 use crate::platform;
 use crate::release::{self, release};
-use crate::row::{CacheState, Finding, Inputs, Noise, Outcome, Phase, ResourceUsage, Row, Judged};
+use crate::row::{CacheState, Finding, Inputs, Judged, Noise, Outcome, Phase, ResourceUsage, Row};
 use crate::runner::{self, Judge, Place};
 use crate::settings::Settings;
 use crate::spec::Spec;
@@ -341,7 +340,7 @@ fn check_again(
     }
     let mut check = |due, tolerance, expected: &Outputs| -> Result<bool> {
         bound.restore(job, due)?;
-        let mut evaluation = evaluation(bound, job, Some(expected))?;
+        let mut evaluation = bound.evaluation(job, Some(expected))?;
         evaluation.tolerance = tolerance;
         if let Validation::Failed(mut mismatch) = device.validate(&mut evaluation)? {
             mismatch.after_calls = Some(measurement.calls);
@@ -355,20 +354,6 @@ fn check_again(
         check(Due::Later, job.later_tolerance(), &job.expected_later)?;
     }
     Ok(())
-}
-
-/// An evaluation of a loaded kernel, which compares its outputs if it is told what to expect.
-pub(crate) fn evaluation<'b>(
-    bound: &'b BoundKernel,
-    job: &'b Job,
-    expected: Option<&Outputs>,
-) -> Result<Evaluation<'b>> {
-    let spec = &job.spec;
-    let mut evaluation = Evaluation::new(&bound.kernel, bound.config(spec)?, bound.evaluation_args(spec));
-    evaluation.validate = expected.is_some();
-    evaluation.tolerance = job.tolerance();
-    evaluation.reference = expected.cloned().unwrap_or_default();
-    Ok(evaluation)
 }
 
 /// Checks that counting has not lost the device. The row is that of the timing; a device that was lost after it must not
@@ -417,7 +402,7 @@ pub(crate) async fn time(
     let spec = &job.spec;
     let mut recorder = Recorder::new(device, turn.is_some());
     let expected = settings.validates().then(|| job.expected.as_ref().map_err(Clone::clone)).transpose()?;
-    let mut evaluation = evaluation(bound, job, expected)?;
+    let mut evaluation = bound.evaluation(job, expected)?;
     evaluation.timing = settings.timing();
     evaluation.timing.max_window = max_window(heartbeat);
     evaluation.cost = spec.cost;
@@ -438,15 +423,4 @@ pub(crate) async fn time(
         let noise = recorder.noise(&measurement);
         (usage, measurement, noise)
     })
-}
-
-/// Runs a future on this thread.
-///
-/// # Errors
-/// `OutOfResources` if there is no executor.
-pub(crate) fn block_on<F: Future>(future: F) -> Result<F::Output> {
-    let executor = tokio::runtime::Builder::new_current_thread().build().map_err(|error| {
-        Error::new(ErrorKind::OutOfResources, format!("cannot start an executor: {error}"))
-    })?;
-    Ok(executor.block_on(future))
 }

@@ -9,7 +9,8 @@ use runtime_core::evaluate::Turns;
 
 use crate::crash_context::CrashContext;
 use crate::device::DeviceUnderTest;
-use crate::evaluate::{Evaluated, Measured, Timed, after_timing, block_on, finish, load, time};
+use crate::evaluate::{Evaluated, Measured, Timed, after_timing, finish, load, time};
+use crate::executor::block_on;
 use crate::job::{BoundKernel, Job};
 use crate::physics::compared_with_peaks;
 use crate::row::{Phase, Row};
@@ -71,7 +72,8 @@ fn take_turns(
             let bound = bound.as_ref().map_err(Clone::clone)?;
             let device = devices[contender.device].opened.as_ref().map_err(Clone::clone)?;
             let name = &devices[contender.device].name;
-            let timed = time((&**device, None), bound, contender.job, &contender.settings, (Some(turn), None));
+            let timed =
+                time((&**device, None), bound, contender.job, &contender.settings, (Some(turn), None));
             in_context(contender.job.running_on(name), timed).await
         })
     });

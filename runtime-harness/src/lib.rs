@@ -39,6 +39,7 @@ mod device;
 pub mod device_lock;
 mod evaluate;
 mod evaluate_chain;
+mod executor;
 mod heartbeat;
 mod interleave;
 pub mod job;

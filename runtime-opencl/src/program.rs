@@ -122,12 +122,14 @@ fn files_of_drivers() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = variable("HOME");
     let caches = variable("XDG_CACHE_HOME").or_else(|| Some(home.as_ref()?.join(".cache")));
-    let mut paths: Vec<PathBuf> = ["POCL_CACHE_DIR", "CUDA_CACHE_PATH"].into_iter().filter_map(variable).collect();
+    let mut paths: Vec<PathBuf> =
+        ["POCL_CACHE_DIR", "CUDA_CACHE_PATH"].into_iter().filter_map(variable).collect();
     paths.extend(home.map(|home| home.join(".nv")));
     paths.extend(CACHES.iter().filter_map(|name| Some(caches.as_ref()?.join(name))));
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let files = maps.lines().filter_map(|line| Some(Path::new(&line[line.find('/')?..])));
-    let is_pocl = |file: &&Path| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libpocl"));
+    let is_pocl =
+        |file: &&Path| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libpocl"));
     for folder in files.filter(is_pocl).filter_map(Path::parent) {
         paths.extend([folder.to_owned(), folder.join("../share/pocl")]);
     }

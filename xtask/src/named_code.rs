@@ -101,6 +101,7 @@ const REVIEWED: &[(&str, &[&str])] = &[
             "core/cache/options.rs folder",
             "core/fuzzing.rs manifest",
             "core/model/code_format.rs from_path",
+            "core/platform/program/sandbox/confined_thread.rs on_confined_thread",
             "core/platform/regular_file.rs open_regular_file",
             "core/platform/trust.rs read_trusted",
             "core/platform/trust.rs trusted_file",
@@ -203,7 +204,7 @@ const REVIEWED: &[(&str, &[&str])] = &[
     ),
     (
         "Traits of the caller, whose methods take numbers.",
-        &["core/evaluate/call_windows.rs trait CallWindows"],
+        &["core/evaluate/call_windows.rs trait CallWindows", "core/evaluate/window_data.rs trait WindowData"],
     ),
 ];
 

@@ -11,8 +11,8 @@ use super::{Clock, EachCall, EvaluationArg, Moment, Observer, Timing, WindowData
 use crate::model::throttle_reasons::ThrottleReasons;
 use crate::timeline::open_device::OpenDevice;
 use crate::{
-    Access, Arg, DeviceInfo, DeviceKind, Error, ErrorKind, Event, HostArray, Kernel, LaunchConfig, Queue, Result, Tensor,
-    abi,
+    Access, Arg, DeviceInfo, DeviceKind, Error, ErrorKind, Event, HostArray, Kernel, LaunchConfig, Queue,
+    Result, Tensor, abi,
 };
 
 /// Maximum number of timestamp pairs in flight: the query pools of drivers are limited.

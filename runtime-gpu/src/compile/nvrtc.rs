@@ -17,7 +17,6 @@ use once_cell::sync::OnceCell;
 use runtime_core::backend::{c_text, c_text_at, on_confined_thread};
 use runtime_core::{Error, ErrorKind, Result};
 
-use super::identity::option_folders;
 use super::ptxas_log;
 use crate::bind::{bind, bind_as_in_header, open_first};
 use crate::toolkit;
@@ -259,6 +258,19 @@ impl Nvrtc {
         };
         Error::new(kind, message).with_driver(name, i64::from(code)).in_operation(function)
     }
+}
+
+/// The folders that NVRTC's own options name: `-I FOLDER`, `-IFOLDER`, `--include-path=FOLDER`.
+pub(super) fn option_folders<'a>(options: &'a [&'a str]) -> impl Iterator<Item = PathBuf> + 'a {
+    let folder = |(index, option): (usize, &&'a str)| {
+        let option = option.trim();
+        let rest = option.strip_prefix("--include-path").or_else(|| option.strip_prefix("-I"))?;
+        match rest.trim_start_matches(['=', ' ']) {
+            "" => options.get(index + 1).map(PathBuf::from),
+            folder => Some(PathBuf::from(folder)),
+        }
+    };
+    options.iter().enumerate().filter_map(folder)
 }
 
 /// An `nvrtcProgram`, destroyed on drop.

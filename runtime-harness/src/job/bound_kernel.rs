@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use runtime_core::backend::SandboxPolicy;
-use runtime_core::evaluate::{DataLocation, EvaluationArg};
+use runtime_core::evaluate::{DataLocation, Evaluation, EvaluationArg};
 use runtime_core::{
     Access, Arg, CodeFormat, CommonRuntime, DeviceKind, Error, HostArray, Kernel, LaunchConfig, ModuleSource,
     Placement, Result, Tensor,
 };
 
-use super::{Due, Job, PackageChoice, module_source, packaged};
+use super::{Due, Job, Outputs, PackageChoice, module_source, packaged};
 use crate::spec::{ArgumentKind, KernelSource, Spec, TensorSpec};
 
 /// Initial content of write-only tensors: NaN in every floating-point type.
@@ -50,7 +50,11 @@ impl BoundKernel {
     /// The same with the code of the kernel or of its reference.
     pub(super) fn of_code(device: &dyn CommonRuntime, job: &Job, code: &KernelSource) -> Result<Self> {
         let (kernel, package) = load(device, job, code)?;
-        Ok(Self { kernel, package, tensors: allocate_tensors(job, |tensor, input| allocate(device, tensor, input))? })
+        Ok(Self {
+            kernel,
+            package,
+            tensors: allocate_tensors(job, |tensor, input| allocate(device, tensor, input))?,
+        })
     }
 
     /// Loads the kernel of the job once more, with whatever it keeps on the device as it was at first.
@@ -88,6 +92,23 @@ impl BoundKernel {
     #[must_use]
     pub fn evaluation_args<'a>(&'a self, spec: &'a Spec) -> Vec<EvaluationArg<'a>> {
         evaluation_args(spec, &self.tensors)
+    }
+
+    /// An evaluation, which compares outputs if it is told what to expect.
+    ///
+    /// # Errors
+    /// Those of [`config`](Self::config).
+    pub(crate) fn evaluation<'b>(
+        &'b self,
+        job: &'b Job,
+        expected: Option<&Outputs>,
+    ) -> Result<Evaluation<'b>> {
+        let spec = &job.spec;
+        let mut evaluation = Evaluation::new(&self.kernel, self.config(spec)?, self.evaluation_args(spec));
+        evaluation.validate = expected.is_some();
+        evaluation.tolerance = job.tolerance();
+        evaluation.reference = expected.cloned().unwrap_or_default();
+        Ok(evaluation)
     }
 
     /// Writes the initial data of tensors that the kernel both reads and writes: those whose turn it is.
@@ -266,8 +287,7 @@ impl Canaries {
         let count = PAGE / spec.dtype.bytes();
         let elements: usize = spec.shape.iter().product();
         let total = elements.checked_add(2 * count).filter(|_| spec.strides.is_none() && spec.offset == 0);
-        let memory =
-            total.map(|total| device.allocate(spec.dtype, &[total], &placement(device, spec)));
+        let memory = total.map(|total| device.allocate(spec.dtype, &[total], &placement(device, spec)));
         let Some(Ok(memory)) = memory else { return Ok((allocate(device, spec, input)?, None)) };
         let tensor = memory.slice(0, count..count + elements)?.reshape(&spec.shape)?;
         let canaries = Self { memory, pattern, count };

@@ -6,13 +6,13 @@ mod floor;
 mod fusion;
 #[cfg(test)]
 mod golden_tests;
+mod judged;
 mod noise;
 mod outcome;
 mod placement;
 mod rates;
 mod resource_usage;
 mod roofline;
-mod judged;
 mod validation;
 mod workload;
 
@@ -34,12 +34,12 @@ pub use counters::{CounterValue, Energy};
 pub use counts::{Counts, ImageUsage, StackUsage};
 pub use floor::{Bound, Floor, UnknownFloor};
 pub use fusion::{ChainRun, FusedKernel, Fusion, TensorCheck};
+pub use judged::{CacheState, Check, Finding, Inputs, Judged};
 pub use noise::{Defect, DeviceNoise, HostNoise, Noise, OtherProcess};
 pub use outcome::{Outcome, Phase, Status, error_text, headline};
 pub use placement::{ArgumentPlacement, ArgumentTransfer};
 pub use resource_usage::{Occupancy, ResourceUsage};
 pub use roofline::{ComputeRoof, Limit, MemoryRoof, Roofline, Unit};
-pub use judged::{CacheState, Check, Finding, Inputs, Judged};
 pub use validation::status_of;
 
 /// The result of a kernel on a device.

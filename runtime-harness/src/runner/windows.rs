@@ -143,7 +143,8 @@ impl Windows {
             sets[index].write_inputs(memory);
             caches.evict();
         }
-        let is_warmed = self.can_be_warmed(index, number) && !(self.keeps_state || self.is_cold || is_flushed);
+        let is_warmed =
+            self.can_be_warmed(index, number) && !(self.keeps_state || self.is_cold || is_flushed);
         if is_warmed {
             self.window(index, 1)?;
         }

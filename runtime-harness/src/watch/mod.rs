@@ -5,11 +5,13 @@ mod window_data;
 
 use std::sync::Arc;
 
-use runtime_core::evaluate::{Clock, ClockChoice, EvaluationArg, FlushCache, Measurement, Validation, Warmup};
+use runtime_core::evaluate::{
+    Clock, ClockChoice, EvaluationArg, FlushCache, Measurement, Validation, Warmup,
+};
 use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Result, Tensor};
 
 use crate::device::RunnerSetup;
-use crate::evaluate::{block_on, evaluation};
+use crate::executor::block_on;
 use crate::heartbeat::{Heartbeat, beat, max_window};
 use crate::job::{BoundKernel, Job, JobData, ReferenceRunner, evaluation_args};
 use crate::row::{CacheState, Check, Finding, Outcome};
@@ -120,7 +122,7 @@ impl Calls<'_, '_> {
     fn call(&mut self, data: Arc<JobData>) -> Result<f64> {
         let (device, heartbeat) = self.watched;
         let job = self.watch.job;
-        let mut evaluation = evaluation(self.bound, job, None)?;
+        let mut evaluation = self.bound.evaluation(job, None)?;
         evaluation.timing = self.settings.timing();
         evaluation.timing.repeat = 1;
         evaluation.timing.until = None;

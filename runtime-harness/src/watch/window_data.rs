@@ -180,7 +180,8 @@ impl WatchedData {
         self.check_unchanged(set)?;
         let TensorSet { tensors, data, .. } = &self.sets[set];
         // What a later call leaves in a tensor that is read and written is not known, and neither is what it makes of it.
-        let is_known = |tensor: &&SetTensor| number == 1 || !self.keeps_state && tensor.access == Access::Write;
+        let is_known =
+            |tensor: &&SetTensor| number == 1 || !self.keeps_state && tensor.access == Access::Write;
         let mut compared = Validation::default();
         for (arg, expected) in &data.expected {
             let tensor = tensors.iter().filter(is_known).find(|tensor| tensor.arg == *arg);
