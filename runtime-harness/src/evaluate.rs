@@ -77,8 +77,10 @@ fn evaluate_on(
         phase = next;
         progress(next, operation);
     };
+    let needs_fresh_inputs = device.runner.as_ref().is_some_and(|setup| setup.needs_fresh_inputs);
     if let Ok(opened) = &device.opened
         && let Some(embedded) = opened.as_embedded()
+        && !needs_fresh_inputs
     {
         let row = board::evaluate(job, (device, &**opened), embedded, settings, progress);
         return Evaluated { row, released: Ok(()) };

@@ -56,6 +56,10 @@ impl<'s> Place<'s> {
         let taken = foreign.map(|foreign| check_takes(job, foreign, settings));
         let nowhere = |why: String| Self::Nowhere(Error::unsupported(why));
         match taken {
+            _ if device.info().kind == DeviceKind::Embedded && setup.needs_fresh_inputs => nowhere(
+                "--fresh-inputs, or \"fresh\" in `require`, asks for inputs that it has never seen, and a board gets those of the spec only"
+                    .to_owned(),
+            ),
             Some(Err(why)) if setup.needs_sandbox => {
                 nowhere(format!("\"sandbox\" in `require` asks for a runner, in which its code cannot run: {why}"))
             }

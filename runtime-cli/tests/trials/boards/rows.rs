@@ -12,6 +12,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_hang_is_a_timeout", a_hang_is_a_timeout),
     ("what_does_not_fit_is_not_run", what_does_not_fit_is_not_run),
     ("initial_contents_before_each_call_are_refused", initial_contents_before_each_call_are_refused),
+    ("inputs_that_no_candidate_has_seen_are_refused", inputs_that_no_candidate_has_seen_are_refused),
     ("two_processes_count_the_same", two_processes_count_the_same),
     ("samples_are_counts_per_call", samples_are_counts_per_call),
     ("a_worker_flashes_one_kernel_after_the_other", a_worker_flashes_one_kernel_after_the_other),
@@ -69,6 +70,14 @@ fn folder(entry: &str, extra: &str) -> (TempDir, String) {
 fn only(mut rows: Vec<Value>) -> Value {
     assert_eq!(rows.len(), 1, "{rows:?}");
     rows.remove(0)
+}
+
+fn inputs_that_no_candidate_has_seen_are_refused(board: &str) {
+    let (_folder, spec) = folder("scale", "");
+    std::fs::write(&spec, std::fs::read_to_string(&spec).unwrap().replace("arange", "random")).unwrap();
+    let row = only(rows(board, &[&spec, "--isolate", "--fresh-inputs"]));
+    assert_eq!(row["status"], "not_run", "{row}");
+    assert!(row["reason"].as_str().unwrap().contains("a board gets those of the spec only"), "{row}");
 }
 
 fn a_broken_kernel_is_wrong(board: &str) {
