@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtime_core::backend::{Output, find_in_path, run_program};
 use serde::{Deserialize, Serialize};
@@ -34,15 +34,20 @@ impl fmt::Display for Commit {
     }
 }
 
-/// The commits of folders, each found out once.
+/// How long the commit of a folder is believed, for commands that serve for days.
+const LIFETIME: Duration = Duration::from_secs(60);
+
+/// The commits of folders, each found out at most once a minute.
 #[derive(Debug, Default)]
-pub struct Commits(BTreeMap<PathBuf, Option<Commit>>);
+pub struct Commits(BTreeMap<PathBuf, (Instant, Option<Commit>)>);
 
 impl Commits {
     /// The commit of the folder of a file; `None` if it is in no repository, or there is no git.
     pub fn of(&mut self, file: &Path) -> Option<Commit> {
-        let folder = std::path::absolute(file).ok()?.parent()?.to_owned();
-        self.0.entry(folder).or_insert_with_key(|folder| commit(folder)).clone()
+        let folder = std::path::absolute(file).ok()?.parent()?.canonicalize().ok()?;
+        self.0.retain(|_, (found, _)| found.elapsed() < LIFETIME);
+        let found = self.0.entry(folder).or_insert_with_key(|folder| (Instant::now(), commit(folder)));
+        found.1.clone()
     }
 }
 
@@ -80,7 +85,8 @@ impl Git<'_> {
     /// Whether the repository itself, not its user, names filters; also `true` if that cannot be found out.
     fn has_filters(&self) -> bool {
         const NONE: i32 = 1;
-        let Some(output) = self.run(&["config", "--show-scope", "--name-only", "--get-regexp", "^filter\\."])
+        let Some(output) =
+            self.run(&["config", "--show-scope", "--name-only", "--get-regexp", "^(filter|lfs)\\."])
         else {
             return true;
         };

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use cl3::ext::{CL_PROGRAM_BINARIES, CL_PROGRAM_BINARY_SIZES, CL_PROGRAM_DEVICES, CL_PROGRAM_KERNEL_NAMES};
-use runtime_core::backend::{Source, c_text};
+use runtime_core::backend::{Source, c_text, named_paths};
 use runtime_core::{Error, ErrorKind, Result};
 
 use crate::context::SharedContext;
@@ -55,7 +55,7 @@ impl BuiltProgram {
             _ => program::create_with_source(context, code)?,
         };
         let mut include = program::include_folders(source);
-        include.extend(source.options.texts("build_options").flat_map(program::option_folders));
+        include.extend(source.options.texts("build_options").flat_map(named_paths));
         // With the option, NVIDIA's compiler emits invalid code for kernels without parameters, and the build fails: then build
         // without it. A compiler that does not know the option needs that too, so the second try stays.
         let has_arg_info = source.format == "opencl-c"

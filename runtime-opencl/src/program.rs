@@ -100,20 +100,6 @@ pub(crate) fn include_folders(source: &Source<'_>) -> Vec<PathBuf> {
     given.map(|path| folder.join(path)).chain(own).collect()
 }
 
-/// The folders that build options name: `-I FOLDER`, `-IFOLDER`.
-pub(crate) fn option_folders(options: &str) -> Vec<PathBuf> {
-    let mut words = options.split_whitespace().map(|word| word.trim_matches('"'));
-    let mut folders = Vec::new();
-    while let Some(word) = words.next() {
-        let folder = match word.strip_prefix("-I") {
-            Some("") => words.next(),
-            folder => folder,
-        };
-        folders.extend(folder.map(PathBuf::from));
-    }
-    folders
-}
-
 /// What drivers read when they compile, outside of the system's folders: their caches, and PoCL's own headers where it is not installed in
 /// the system.
 fn files_of_drivers() -> Vec<PathBuf> {
@@ -126,14 +112,17 @@ fn files_of_drivers() -> Vec<PathBuf> {
         ["POCL_CACHE_DIR", "CUDA_CACHE_PATH"].into_iter().filter_map(variable).collect();
     paths.extend(home.map(|home| home.join(".nv")));
     paths.extend(CACHES.iter().filter_map(|name| Some(caches.as_ref()?.join(name))));
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
+    let maps = String::from_utf8_lossy(&maps);
     let files = maps.lines().filter_map(|line| Some(Path::new(&line[line.find('/')?..])));
     let is_pocl =
         |file: &&Path| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libpocl"));
     for folder in files.filter(is_pocl).filter_map(Path::parent) {
         paths.extend([folder.to_owned(), folder.join("../share/pocl")]);
     }
-    paths.dedup();
+    // Without a folder of caches, PoCL's is there; other compilers have temporary files in the one of this process.
+    paths.push(std::env::temp_dir().join("pocl"));
+    paths.extend(variable("TMPDIR"));
     paths
 }
 

@@ -55,7 +55,57 @@ pub(crate) fn trials() -> Vec<Trial> {
         }
     }
     assert!(trials.len() > 15, "{}", trials.len());
+    for (name, options) in HONEST {
+        let trial = sandboxed::trial(format!("attacks::honest::{name}"), || {
+            evaluate_honest(options).map(|()| Completion::Completed)
+        });
+        trials.push(trial);
+    }
     trials
+}
+
+/// Ways to time a kernel that adds to what it finds.
+const HONEST: [(&str, &[&str]); 5] = [
+    ("one_call_per_window", &["--number", "1"]),
+    ("without_warm_up", &["--warmup", "0", "--number", "1", "--repeat", "2"]),
+    ("without_warm_up_for_an_odd_number", &["--warmup", "0", "--number", "1", "--repeat", "3"]),
+    ("flushed", &["--flush-cache", "sample"]),
+    ("many_calls", &["--number", "100"]),
+];
+
+fn evaluate_honest(options: &[&str]) -> Result<(), Failed> {
+    let run = tempfile::tempdir()?;
+    std::fs::write(
+        run.path().join("add.wgsl"),
+        "@group(0) @binding(0) var<storage, read> x: array<f32>;\n\
+         @group(0) @binding(1) var<storage, read_write> y: array<f32>;\n\
+         @group(0) @binding(2) var<storage, read_write> z: array<f32>;\n\
+         @compute @workgroup_size(64) fn k(@builtin(global_invocation_id) id: vec3<u32>) {\n\
+         y[id.x] = y[id.x] + x[id.x]; z[id.x] = 2.0 * x[id.x]; }\n",
+    )?;
+    std::fs::write(
+        run.path().join("add.c"),
+        "void k(const float *x, float *y, float *z) { for (int i = 0; i < 4096; i++) { y[i] += x[i]; z[i] = 2 * x[i]; } }\n",
+    )?;
+    let arg = |rest: &str| format!("[[arg]]\ndtype = \"f32\"\nshape = [4096]\n{rest}\n");
+    let spec = format!(
+        "version = 1\n[kernel]\npath = \"add.wgsl\"\nentry = \"k\"\n[launch]\ngroups = 64\n{}{}{}[reference]\npath = \"add.c\"\nentry = \"k\"\n",
+        arg("init = \"random\"\nuse = \"read\""),
+        arg("init = \"ones\"\nuse = \"readwrite\""),
+        arg("use = \"write\""),
+    );
+    std::fs::write(run.path().join("spec.toml"), spec)?;
+    // A window in eight is compared at random: some of the others must be the last.
+    for _ in 0..4 {
+        let mut command = sandboxed::command(run.path(), &["host"]);
+        command.args(["spec.toml", "--device", "host", "--budget-s", "2"]).args(options);
+        let (rows, said) = sandboxed::rows(&mut command, run.path())?;
+        let row = rows.into_iter().next().ok_or_else(|| Failed::from(said))?;
+        if row["status"] != "right" || row["judged"]["inputs"] != "fresh" {
+            return Err(format!("{options:?}: {}: {row}", row["outcome"]).into());
+        }
+    }
+    Ok(())
 }
 
 fn check(attack: &Attack, extension: &str, backend: &str) -> Result<Completion, Failed> {

@@ -80,7 +80,7 @@ pub use crate::panics::{contain, panic_message};
 pub use crate::platform::program::{
     MissingPart, OUTPUT_BYTES, Output, Process, SANDBOX_VARIABLE, Sandbox, SandboxLimits, SandboxPart,
     SandboxPolicy, check_privileges, exhausted, find_in_path, find_program, huge_page_file,
-    missing_sandbox_parts, on_confined_thread, run_program, spawn_program, start_no_processes,
+    missing_sandbox_parts, named_paths, on_confined_thread, run_program, spawn_program, start_no_processes,
 };
 pub use crate::platform::trust::{read_trusted, trusted_file, trusted_folder};
 pub use crate::platform::{

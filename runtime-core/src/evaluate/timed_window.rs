@@ -182,6 +182,8 @@ impl<'s, 'a> QueueTarget<'s, 'a> {
     pub(crate) fn call(&mut self) -> Result<()> {
         self.setup();
         self.calls += 1;
+        // A validation compares the first set.
+        self.set = 0;
         self.call_inline()
     }
 

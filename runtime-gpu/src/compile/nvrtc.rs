@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use libloading::Library;
 use once_cell::sync::OnceCell;
-use runtime_core::backend::{c_text, c_text_at, on_confined_thread};
+use runtime_core::backend::{c_text, c_text_at, named_paths, on_confined_thread};
 use runtime_core::{Error, ErrorKind, Result};
 
 use super::ptxas_log;
@@ -184,7 +184,8 @@ impl Nvrtc {
     fn readable(&self, request: &CompileRequest<'_>) -> Vec<PathBuf> {
         let own = self.file.iter().filter_map(|file| Some(file.parent()?.to_owned()));
         let given = request.include.iter().map(PathBuf::from).chain(option_folders(&request.options));
-        own.chain(self.include.clone()).chain(given).collect()
+        let named = request.options.iter().flat_map(|option| named_paths(option));
+        own.chain(self.include.clone()).chain(given).chain(named).collect()
     }
 
     fn options(&self, request: &CompileRequest<'_>, arch: &str) -> Result<Vec<CString>> {

@@ -286,7 +286,8 @@ impl Canaries {
     ) -> Result<(Tensor, Option<Self>)> {
         let count = PAGE / spec.dtype.bytes();
         let elements: usize = spec.shape.iter().product();
-        let total = elements.checked_add(2 * count).filter(|_| spec.strides.is_none() && spec.offset == 0);
+        let is_plain = elements > 0 && spec.strides.is_none() && spec.offset == 0;
+        let total = elements.checked_add(2 * count).filter(|_| is_plain);
         let memory = total.map(|total| device.allocate(spec.dtype, &[total], &placement(device, spec)));
         let Some(Ok(memory)) = memory else { return Ok((allocate(device, spec, input)?, None)) };
         let tensor = memory.slice(0, count..count + elements)?.reshape(&spec.shape)?;

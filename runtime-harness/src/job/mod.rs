@@ -210,7 +210,14 @@ impl Job {
         let both =
             runner.filter(is_apart).and_then(|runner| Some((runner, self.fresh.reseeded(&self.spec, 0)?)));
         let calls = self.calls();
-        let Some((both, spec)) = both else { return self.find_expected_with(runtime, runner, calls) };
+        let Some((both, spec)) = both else {
+            self.find_expected_with(runtime, runner, calls);
+            if let Some(runner) = runner {
+                // An error is found again when they are needed.
+                let _ = self.fresh_data(runtime, runner, 0);
+            }
+            return;
+        };
         let fresh = std::thread::scope(|scope| {
             let fresh = scope.spawn(|| Self::prepared(spec).into_expected_data(runtime, both));
             self.find_expected_with(runtime, runner, calls);

@@ -13,7 +13,7 @@ mod tail;
 mod task_queue;
 mod worker_process;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -132,6 +132,11 @@ impl Pool {
     /// Cancels all candidates of a client.
     pub(crate) fn cancel_client(&self, client: u64) {
         self.cancel_all(|ticket| ticket.client == client);
+    }
+
+    /// Cancels all candidates with these numbers.
+    pub(crate) fn cancel_numbers(&self, numbers: &BTreeSet<u64>) -> bool {
+        !numbers.is_empty() && self.cancel_all(|ticket| numbers.contains(&ticket.id))
     }
 
     fn cancel_all(&self, is_meant: impl Fn(&Ticket) -> bool) -> bool {

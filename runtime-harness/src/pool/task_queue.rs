@@ -109,7 +109,9 @@ impl TaskQueue {
     pub(super) fn cancel(&self, is_meant: impl Fn(&Ticket) -> bool) -> (Vec<Task>, bool) {
         let mut removed = Vec::new();
         let mut state = self.state();
-        for (_, tasks) in &mut state.turns {
+        for (_, tasks) in
+            state.turns.iter_mut().filter(|(_, tasks)| tasks.iter().any(|task| is_meant(&task.ticket)))
+        {
             let (meant, kept) = tasks.drain(..).partition(|task: &Task| is_meant(&task.ticket));
             *tasks = kept;
             removed.extend::<VecDeque<Task>>(meant);

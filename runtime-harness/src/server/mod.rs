@@ -173,11 +173,10 @@ impl Server {
     /// Cancels a client's requests with this number; the reply if it has none.
     fn cancel(&self, client: &Client, id: u64) -> Option<Reply> {
         let requests = self.routes.find(client.number, id);
-        let pool = self.pool();
         // All of them, not only the first one.
-        let cancelled = requests.into_iter().filter(|request| pool.cancel(*request)).count();
+        let is_cancelled = self.pool().cancel_numbers(&requests);
         let error = format!("there is no request {id} to cancel: it was never made, or has its last reply");
-        (cancelled == 0).then_some(Reply::Error { id: None, error })
+        (!is_cancelled).then_some(Reply::Error { id: None, error })
     }
 
     fn pool(&self) -> std::sync::MutexGuard<'_, Pool> {

@@ -1,6 +1,6 @@
 //! Which client gets a reply of the pool. Numbers of requests are the clients' choice, so the pool has its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::client::Client;
@@ -60,7 +60,7 @@ impl Routes {
     }
 
     /// The pool's numbers for a client's requests with this number.
-    pub(super) fn find(&self, client: u64, id: u64) -> Vec<u64> {
+    pub(super) fn find(&self, client: u64, id: u64) -> BTreeSet<u64> {
         let state = self.state();
         let is_meant = |route: &Route| route.id == id && route.client.number == client;
         state.requests.iter().filter(|(_, route)| is_meant(route)).map(|(number, _)| *number).collect()
@@ -96,7 +96,7 @@ mod tests {
             client.admit(10).unwrap();
             routes.add(&client, 7, 10)
         });
-        assert_eq!(routes.find(clients[1].number, 7), [numbers[1]]);
+        assert_eq!(routes.find(clients[1].number, 7), [numbers[1]].into());
         for (number, error) in numbers.into_iter().zip(["one", "two"]) {
             routes.deliver(Reply::Error { id: Some(number), error: error.to_owned() });
         }

@@ -4,9 +4,11 @@
 mod window_data;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use runtime_core::evaluate::{
-    Clock, ClockChoice, EvaluationArg, FlushCache, Measurement, Validation, Warmup,
+    Clock, ClockChoice, EvaluationArg, FlushCache, Measurement, Moment, Validation, Warmup,
 };
 use runtime_core::{CommonRuntime, DeviceKind, Error, ErrorKind, Result, Tensor};
 
@@ -45,7 +47,13 @@ impl<'j> Watch<'j> {
         let mut data = WatchedData::new(device, job, settings)?;
         bound.tensors = data.add_set(device, job)?;
         // Without room for it, addresses stay the same.
-        let other = data.add_set(device, job).unwrap_or_default();
+        let other = match data.has_room(device) {
+            true => data.add_set(device, job).or_else(|error| match error.kind() {
+                ErrorKind::OutOfMemory | ErrorKind::OutOfResources => Ok(Vec::new()),
+                _ => Err(error),
+            })?,
+            false => Vec::new(),
+        };
         Ok(Self { job, other, data })
     }
 
@@ -56,8 +64,16 @@ impl<'j> Watch<'j> {
         (args.into_iter().collect(), data)
     }
 
-    /// Checks what the last window has left, and single calls: of the kernel that was timed, which may remember what it has done, and of
-    /// one that is loaded anew, which cannot. The result is why the times are not believed.
+    /// Checks what the last window has left, before anything else runs.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub(crate) fn check_last(&mut self) -> Result<()> {
+        self.data.check_last()
+    }
+
+    /// Checks single calls: of the kernel that was timed, which may remember what it has done, and of one that is loaded anew, which cannot.
+    /// The result is why the times are not believed.
     ///
     /// # Errors
     /// Those of calls, of loading, and of the reference.
@@ -72,7 +88,6 @@ impl<'j> Watch<'j> {
             self.data.note_finding(Check::FirstCalls);
             return Ok(None);
         }
-        self.data.check_last()?;
         let (job, clock) = (self.job, measurement.clock);
         let batch_ns = measurement.statistics.median_ns;
         let reference = (&setup.runtime, setup as &dyn ReferenceRunner);
@@ -80,7 +95,10 @@ impl<'j> Watch<'j> {
         for is_anew in [false, true] {
             if outcome.is_none() && !self.data.is_wrong() {
                 if is_anew {
+                    beat(watched.1);
                     bound.load_anew(watched.0, job)?;
+                    beat(watched.1);
+                    self.data.forget_inputs(job)?;
                 }
                 let mut calls = Calls { watched, bound, settings, clock, watch: self };
                 outcome = inconsistency(&mut calls, job, reference, batch_ns)?;
@@ -127,12 +145,17 @@ impl Calls<'_, '_> {
         evaluation.timing.repeat = 1;
         evaluation.timing.until = None;
         evaluation.timing.number = Some(1);
-        evaluation.timing.warmup = Warmup::Calls(1);
+        // A call at least; more if the clocks of a GPU have gone down meanwhile.
+        evaluation.timing.warmup = Warmup::Time(Duration::from_nanos(1));
         evaluation.timing.clock = ClockChoice::Use(self.clock);
         evaluation.timing.flush_cache = FlushCache::Never;
         evaluation.timing.max_window = max_window(heartbeat);
         let (other_args, window_data) = self.watch.parts();
-        window_data.begin_single_call(data);
+        let is_next = window_data.begin_single_call(data);
+        evaluation.observer = Some(Box::new(move |moment| {
+            is_next.fetch_or(moment == Moment::BeforeSamples, Ordering::SeqCst);
+            beat(heartbeat);
+        }));
         evaluation.other_args = other_args;
         evaluation.window_data = Some(window_data);
         let measured = block_on(device.evaluate(&mut evaluation)).flatten()?;

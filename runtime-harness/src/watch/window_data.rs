@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use runtime_core::evaluate::{EachCall, FlushCache, Mismatch, Tolerance, Validation, WindowData};
@@ -16,6 +17,8 @@ use crate::spec::ArgumentKind;
 const CHECKED: u64 = 8;
 /// as long as comparing takes at most this share of the time.
 const SHARE: u32 = 32;
+/// There is a second set if all tensors, so many times, fit into the device's memory.
+const ROOM: u64 = 6;
 /// Elements that are compared at once.
 const PIECE: usize = 1 << 18;
 /// Fewer calls are not preceded by one that brings their data into the caches: it would cost more than it changes.
@@ -30,6 +33,8 @@ pub(crate) struct WatchedData {
     sets: Vec<TensorSet>,
     /// Whether calls of a window depend on what earlier ones have left.
     keeps_state: bool,
+    /// Whether the first call is timed, so that kernels are validated behind all windows.
+    is_first_timed: bool,
     /// Whether a call before a window would change what is measured.
     is_cold: bool,
     /// What windows are chosen by.
@@ -39,8 +44,10 @@ pub(crate) struct WatchedData {
     compared: Duration,
     /// Whether windows belong to single calls, behind those that are timed.
     are_single: bool,
-    /// Inputs that are written before a window, and the windows before that.
-    new: Option<(usize, Arc<JobData>)>,
+    /// Inputs that are written before a window,
+    new: Option<Arc<JobData>>,
+    /// and whether that is the next one.
+    is_next: Arc<AtomicBool>,
     /// The set of the last window, and its calls, if it was not compared in full.
     unchecked: Option<(usize, u64)>,
     windows: u64,
@@ -79,12 +86,14 @@ impl WatchedData {
             queue: device.queue()?,
             sets: Vec::new(),
             keeps_state: job.spec.kept().next().is_some() && !job.spec.restores_each_call(),
+            is_first_timed: timing.warmup.is_none(),
             is_cold: timing.warmup.is_none() || timing.flush_cache != FlushCache::Never,
             secret: RandomState::new(),
             begin: Instant::now(),
             compared: Duration::ZERO,
             are_single: false,
             new: None,
+            is_next: Arc::default(),
             unchecked: None,
             windows: 0,
             calls: 0,
@@ -123,8 +132,29 @@ impl WatchedData {
     }
 
     /// The next evaluation is of a single call: its warm-up with the first set, and the call itself with the other one, on this data.
-    pub(super) fn begin_single_call(&mut self, data: Arc<JobData>) {
-        (self.are_single, self.new) = (true, Some((1, data)));
+    /// Set the flag before the window of the call.
+    pub(super) fn begin_single_call(&mut self, data: Arc<JobData>) -> Arc<AtomicBool> {
+        (self.are_single, self.new) = (true, Some(data));
+        self.is_next = Arc::default();
+        Arc::clone(&self.is_next)
+    }
+
+    /// Gives the first set the spec's inputs again, so that what comes before the next single call does not see those of the last one.
+    pub(super) fn forget_inputs(&mut self, job: &Job) -> Result<()> {
+        let data = job.data()?;
+        for tensor in &self.sets[0].tensors {
+            if let Some(input) = &data.inputs[tensor.arg] {
+                tensor.tensor.write_array(input)?;
+            }
+        }
+        self.sets[0].data = data;
+        Ok(())
+    }
+
+    /// Whether the device has room for another set, for the copies of initial data, and for whatever else the kernel needs.
+    pub(super) fn has_room(&self, device: &dyn CommonRuntime) -> bool {
+        let tensors = self.sets.iter().flat_map(|set| &set.tensors);
+        has_room(device, tensors.map(|tensor| &tensor.tensor))
     }
 
     /// That of the last single call, or of the spec.
@@ -158,9 +188,11 @@ impl WatchedData {
         self.found.get_or_insert(Finding { check, window: self.windows });
     }
 
-    /// Compares what the last timed window has left, in full.
+    /// Compares what the last timed window has left, in full. If the first call is timed, the call that was validated behind all windows
+    /// has overwritten what the first set held.
     pub(super) fn check_last(&mut self) -> Result<()> {
-        match self.unchecked.take().filter(|_| self.wrong.is_none()) {
+        let is_there = |(set, _): &(usize, u64)| !(self.is_first_timed && *set == 0);
+        match self.unchecked.take().filter(is_there).filter(|_| self.wrong.is_none()) {
             Some((set, number)) => self.check_all(set, number, Check::LastWindow),
             None => Ok(()),
         }
@@ -234,14 +266,8 @@ impl WatchedData {
     /// Before a window of a single call: writes the inputs that are new, if it is the one that they are for, and leaves them in the caches,
     /// as calls of a batch find them: by a copy into the first set. The result is whether it is.
     fn write_new(&mut self, set: usize) -> Result<bool> {
-        let data = match self.new.take() {
-            Some((0, data)) => data,
-            Some((before, data)) => {
-                self.new = Some((before - 1, data));
-                return Ok(false);
-            }
-            None => return Ok(false),
-        };
+        let is_next = self.is_next.load(Ordering::SeqCst);
+        let Some(data) = self.new.take_if(|_| is_next) else { return Ok(false) };
         // If they are there already, a change of them is found behind the call.
         let is_there = Arc::ptr_eq(&self.sets[set].data, &data);
         for tensor in self.sets[set].tensors.iter().filter(|tensor| !is_there && !tensor.is_updated()) {
@@ -324,12 +350,20 @@ fn is_right(
     })
 }
 
+/// Whether these tensors take a small part of the device's memory.
+fn has_room<'t>(device: &dyn CommonRuntime, tensors: impl Iterator<Item = &'t Tensor>) -> bool {
+    let bytes: usize = tensors.map(Tensor::size_bytes).sum();
+    let total = device.info().spaces.first().and_then(|space| space.total_bytes);
+    total.is_none_or(|total| (bytes as u64).saturating_mul(ROOM) <= total)
+}
+
 /// The tensors of a set.
 fn set_tensors(
     (device, queue): (&dyn CommonRuntime, &Queue),
     job: &Job,
     tensors: &[Option<Tensor>],
 ) -> Vec<SetTensor> {
+    let has_room = has_room(device, tensors.iter().flatten());
     let args = job.spec.args.iter().zip(tensors).enumerate();
     let tensors = args.filter_map(|(arg, (argument, tensor))| match (&argument.kind, tensor) {
         (ArgumentKind::Tensor(spec), Some(tensor)) => Some(SetTensor {
@@ -337,7 +371,9 @@ fn set_tensors(
             tensor: tensor.clone(),
             access: spec.access,
             each_call: spec.each_call,
-            initial: (spec.access == Access::ReadWrite).then(|| copy_of((device, queue), tensor)).flatten(),
+            initial: (has_room && spec.access == Access::ReadWrite)
+                .then(|| copy_of((device, queue), tensor))
+                .flatten(),
         }),
         _ => None,
     });

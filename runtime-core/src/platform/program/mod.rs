@@ -23,7 +23,7 @@ pub use group::{check_privileges, exhausted, spawn_program};
 use printed::Printed;
 pub use sandbox::{
     MissingPart, SANDBOX_VARIABLE, Sandbox, SandboxLimits, SandboxPart, SandboxPolicy, huge_page_file,
-    missing_sandbox_parts, on_confined_thread, start_no_processes,
+    missing_sandbox_parts, named_paths, on_confined_thread, start_no_processes,
 };
 
 /// What is usually kept of each output of a program: the whole of it, unless something is wrong with the program.

@@ -13,7 +13,7 @@ use crate::{Error, ErrorKind, Result};
 const DRIVERS: [&str; 6] = ["/dev", "/proc", "/sys", "/opt", "/etc/OpenCL", "/etc/nvidia"];
 
 /// Runs `work`, which compiles code that is not trusted, on a thread that reads nothing but the system's programs, headers and libraries,
-/// what drivers need, and these files and folders; what is not there is passed over. What the text includes is then nothing else. On this
+/// what drivers need, and these files and folders; what is not there is passed over, and so is the root of the file system. What the text includes is then nothing else. On this
 /// thread if the process has no [`SandboxPolicy`] that asks for more, or the best effort is nothing.
 ///
 /// Only reading is restricted, by Landlock: compilers write into caches of their own.
@@ -25,7 +25,8 @@ pub fn on_confined_thread<R: Send>(readable: &[PathBuf], work: impl FnOnce() -> 
     if policy == SandboxPolicy::Off {
         return Ok(work());
     }
-    let mut readable: Vec<PathBuf> = readable.iter().filter(|path| path.exists()).cloned().collect();
+    let is_folder = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| path.parent().is_some());
+    let mut readable: Vec<PathBuf> = readable.iter().filter(is_folder).cloned().collect();
     readable.extend(DRIVERS.iter().map(PathBuf::from).filter(|path| path.exists()));
     let rules = match FileRules::of_reading(&Layout::new(&readable, &[])?) {
         Ok(rules) => rules,
@@ -50,11 +51,36 @@ pub fn on_confined_thread<R: Send>(readable: &[PathBuf], work: impl FnOnce() -> 
     })
 }
 
+/// The files and folders that an option of a compiler names, as in `-I "FOLDER"`, `-IFOLDER` and `--pre-include=FILE`. What does not exist
+/// may be among them.
+#[must_use]
+pub fn named_paths(option: &str) -> Vec<PathBuf> {
+    let quoted = option.split('"').skip(1).step_by(2);
+    let words = option.split(char::is_whitespace).flat_map(|word| {
+        let value = word.split_once('=').map_or(word, |(_, value)| value);
+        [value.trim_matches('"'), word.strip_prefix("-I").unwrap_or(value)]
+    });
+    quoted.chain(words).filter(|path| !path.is_empty()).map(PathBuf::from).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::read_to_string;
 
     use super::*;
+
+    #[test]
+    fn options_name_paths_in_several_ways() {
+        for (option, path) in [
+            ("-I /a", "/a"),
+            ("-I/a", "/a"),
+            ("-I \"/a b\"", "/a b"),
+            ("--pre-include=/a/b.h", "/a/b.h"),
+            ("-D X -I \"c\"", "c"),
+        ] {
+            assert!(named_paths(option).contains(&PathBuf::from(path)), "{option}");
+        }
+    }
 
     #[test]
     fn rules_hold_on_one_thread_and_allow_what_is_given() {

@@ -40,7 +40,7 @@ use self::user::UserMaps;
 use super::{OUTPUT_BYTES, Output, run_program, spawn_program};
 use crate::{Error, ErrorKind, Result};
 
-pub use self::confined_thread::on_confined_thread;
+pub use self::confined_thread::{named_paths, on_confined_thread};
 pub use self::filter::start_no_processes;
 pub use self::huge_pages::huge_page_file;
 pub use self::limits::SandboxLimits;
