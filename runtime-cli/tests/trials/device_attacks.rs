@@ -66,7 +66,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// Ways to time a kernel that adds to what it finds.
 const HONEST: [(&str, &[&str]); 5] = [
-    ("one_call_per_window", &["--number", "1"]),
+    ("one_call_per_window", &["--number", "1", "--warmup", "2", "--repeat", "3"]),
     ("without_warm_up", &["--warmup", "0", "--number", "1", "--repeat", "2"]),
     ("without_warm_up_for_an_odd_number", &["--warmup", "0", "--number", "1", "--repeat", "3"]),
     ("flushed", &["--flush-cache", "sample"]),
