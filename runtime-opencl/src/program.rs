@@ -151,10 +151,10 @@ pub(crate) fn build(
 ) -> Result<()> {
     let terminated =
         CString::new(options).map_err(|_| Error::invalid("build_options contains a NUL byte; remove it"))?;
-    let readable: Vec<PathBuf> = include.iter().cloned().chain(files_of_drivers()).collect();
     let guard = context.lock_compiler();
     let address = device.expose_provenance();
-    let built = on_confined_thread(&readable, || {
+    let readable = || include.iter().cloned().chain(files_of_drivers()).collect();
+    let built = on_confined_thread(readable, || {
         let (device, none) = (std::ptr::with_exposed_provenance_mut(address), std::ptr::null_mut());
         // SAFETY: program and device are in one context, the options are NUL-terminated, and there is no callback.
         unsafe {

@@ -417,7 +417,7 @@ impl TimingTarget for QueueTarget<'_, '_> {
     }
 
     fn restore(&mut self) -> Result<()> {
-        // Whoever writes the data of windows restores them.
+        // `WindowData::prepare` writes them.
         if self.data.is_some() { Ok(()) } else { self.sets[self.set].restore() }
     }
 

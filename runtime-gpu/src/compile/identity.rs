@@ -9,7 +9,7 @@ use runtime_core::backend::{Source, included_files};
 use runtime_core::{Error, Result};
 
 use super::cuda_c::CudaSource;
-use super::nvrtc::{self, option_folders};
+use super::nvrtc;
 
 /// Variables that change what the compilers make of the same source.
 const VARIABLES: [&str; 3] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT", "LLVM_OVERRIDE_PRODUCER"];
@@ -78,6 +78,19 @@ fn describe_file(path: &Path) -> String {
 fn reads_files(option: &str) -> bool {
     let option = option.trim();
     FILE_OPTIONS.iter().any(|known| option.starts_with(known))
+}
+
+/// The folders that NVRTC's own options name: `-I FOLDER`, `-IFOLDER`, `--include-path=FOLDER`.
+fn option_folders<'a>(options: &'a [&'a str]) -> impl Iterator<Item = PathBuf> + 'a {
+    let folder = |(index, option): (usize, &&'a str)| {
+        let option = option.trim();
+        let rest = option.strip_prefix("--include-path").or_else(|| option.strip_prefix("-I"))?;
+        match rest.trim_start_matches(['=', ' ']) {
+            "" => options.get(index + 1).map(PathBuf::from),
+            folder => Some(PathBuf::from(folder)),
+        }
+    };
+    options.iter().enumerate().filter_map(folder)
 }
 
 #[cfg(test)]

@@ -145,7 +145,7 @@ impl Nvrtc {
         let (arch, real) = self.architecture(request);
         let options = self.options(request, &arch)?;
         let program = self.create(request)?;
-        let code = self.run(&program, &options, &self.readable(request))?;
+        let code = self.run(&program, &options, request)?;
         if code != SUCCESS {
             let log = program.log().unwrap_or_default();
             // With figures, NVRTC 11.8 to 13.5 leave the assembler's own errors out of the log.
@@ -166,24 +166,32 @@ impl Nvrtc {
     }
 
     /// Compiles a program, whose text may not be trusted.
-    fn run(&self, program: &OwnedProgram<'_>, options: &[CString], readable: &[PathBuf]) -> Result<Code> {
+    fn run(
+        &self,
+        program: &OwnedProgram<'_>,
+        options: &[CString],
+        request: &CompileRequest<'_>,
+    ) -> Result<Code> {
         /// What the function takes.
         struct Call(nvrtcProgram, Vec<*const c_char>);
         // SAFETY: the caller waits for the thread, and NVRTC's functions may be called on any.
         unsafe impl Send for Call {}
         let call = Call(program.handle, options.iter().map(|option| option.as_ptr()).collect());
-        on_confined_thread(readable, move || {
-            let Call(program, options) = { call };
-            let count = c_int::try_from(options.len()).unwrap_or(c_int::MAX);
-            // SAFETY: the program is alive, and there are as many options.
-            unsafe { (self.required.nvrtcCompileProgram)(program, count, options.as_ptr()) }
-        })
+        on_confined_thread(
+            || self.readable(request),
+            move || {
+                let Call(program, options) = { call };
+                let count = c_int::try_from(options.len()).unwrap_or(c_int::MAX);
+                // SAFETY: the program is alive, and there are as many options.
+                unsafe { (self.required.nvrtcCompileProgram)(program, count, options.as_ptr()) }
+            },
+        )
     }
 
     /// What the library reads: its own files, and the folders of included ones.
     fn readable(&self, request: &CompileRequest<'_>) -> Vec<PathBuf> {
         let own = self.file.iter().filter_map(|file| Some(file.parent()?.to_owned()));
-        let given = request.include.iter().map(PathBuf::from).chain(option_folders(&request.options));
+        let given = request.include.iter().map(PathBuf::from);
         let named = request.options.iter().flat_map(|option| named_paths(option));
         own.chain(self.include.clone()).chain(given).chain(named).collect()
     }
@@ -259,19 +267,6 @@ impl Nvrtc {
         };
         Error::new(kind, message).with_driver(name, i64::from(code)).in_operation(function)
     }
-}
-
-/// The folders that NVRTC's own options name: `-I FOLDER`, `-IFOLDER`, `--include-path=FOLDER`.
-pub(super) fn option_folders<'a>(options: &'a [&'a str]) -> impl Iterator<Item = PathBuf> + 'a {
-    let folder = |(index, option): (usize, &&'a str)| {
-        let option = option.trim();
-        let rest = option.strip_prefix("--include-path").or_else(|| option.strip_prefix("-I"))?;
-        match rest.trim_start_matches(['=', ' ']) {
-            "" => options.get(index + 1).map(PathBuf::from),
-            folder => Some(PathBuf::from(folder)),
-        }
-    };
-    options.iter().enumerate().filter_map(folder)
 }
 
 /// An `nvrtcProgram`, destroyed on drop.

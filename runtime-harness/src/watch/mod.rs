@@ -72,8 +72,8 @@ impl<'j> Watch<'j> {
         self.data.check_last()
     }
 
-    /// Checks single calls: of the kernel that was timed, which may remember what it has done, and of one that is loaded anew, which cannot.
-    /// The result is why the times are not believed.
+    /// Checks single calls of the kernel that was timed, which may have kept state on the device, and of a freshly loaded copy, which has
+    /// none. The result is why the times are not believed.
     ///
     /// # Errors
     /// Those of calls, of loading, and of the reference.
@@ -160,8 +160,8 @@ impl Calls<'_, '_> {
         evaluation.window_data = Some(window_data);
         let measured = block_on(device.evaluate(&mut evaluation)).flatten()?;
         beat(heartbeat);
-        let least = measured.samples_ns.first().copied();
-        let time_ns = least.ok_or_else(|| Error::new(ErrorKind::Internal, "a single call has no time"))?;
+        let sample = measured.samples_ns.first().copied();
+        let time_ns = sample.ok_or_else(|| Error::new(ErrorKind::Internal, "a single call has no time"))?;
         Ok((time_ns - measured.overhead_ns.unwrap_or(0.0)).max(0.0))
     }
 }

@@ -12,21 +12,25 @@ use crate::{Error, ErrorKind, Result};
 /// What drivers need beside the folders of the system.
 const DRIVERS: [&str; 6] = ["/dev", "/proc", "/sys", "/opt", "/etc/OpenCL", "/etc/nvidia"];
 
-/// Runs `work`, which compiles code that is not trusted, on a thread that reads nothing but the system's programs, headers and libraries,
-/// what drivers need, and these files and folders; what is not there is passed over, and so is the root of the file system. What the text includes is then nothing else. On this
-/// thread if the process has no [`SandboxPolicy`] that asks for more, or the best effort is nothing.
+/// Runs `work`, which compiles code that is not trusted, on a thread that can read only the system's programs, headers and libraries, what
+/// drivers need, and the files and folders that `readable` returns. Of these, paths that do not exist are ignored, and so is `/`.
 ///
-/// Only reading is restricted, by Landlock: compilers write into caches of their own.
+/// If the [`SandboxPolicy`] of the process is `Off`, or best effort without Landlock, `work` runs on this thread, unrestricted.
+/// Landlock restricts reading only: compilers write into caches of their own.
 ///
 /// # Errors
 /// Those of the policy and of the system; `Unsupported` if it requires a sandbox and the system has no Landlock.
-pub fn on_confined_thread<R: Send>(readable: &[PathBuf], work: impl FnOnce() -> R + Send) -> Result<R> {
+pub fn on_confined_thread<R: Send>(
+    readable: impl FnOnce() -> Vec<PathBuf>,
+    work: impl FnOnce() -> R + Send,
+) -> Result<R> {
     let policy = SandboxPolicy::of_process()?;
     if policy == SandboxPolicy::Off {
         return Ok(work());
     }
-    let is_folder = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| path.parent().is_some());
-    let mut readable: Vec<PathBuf> = readable.iter().filter(is_folder).cloned().collect();
+    let mut readable = readable();
+    // The root of the file system has no parent.
+    readable.retain(|path| path.canonicalize().is_ok_and(|path| path.parent().is_some()));
     readable.extend(DRIVERS.iter().map(PathBuf::from).filter(|path| path.exists()));
     let rules = match FileRules::of_reading(&Layout::new(&readable, &[])?) {
         Ok(rules) => rules,
